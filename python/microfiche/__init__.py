@@ -1,0 +1,1 @@
+"""microfiche keeps an agent's conversation usable when it outgrows the model's context window."""
