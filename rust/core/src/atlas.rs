@@ -1,0 +1,291 @@
+//! The glyphs of one cell and ink, as pixels: what can be drawn, how, and which pixels mean what.
+//!
+//! **The law.** A code point is drawable at a cell and ink only if its pixels (each half of a wide glyph) differ
+//! from those of every other drawable glyph, from blank, from solid black and from every mark. So pixels name what
+//! they show, and a page reads back exactly. Where two code points look alike the first in the font's order
+//! stands; ASCII comes first.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::OnceLock;
+
+use crate::font::{self, Metrics, Name};
+
+/// How pixels are inked.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Ink {
+    /// Four levels, two bits a pixel.
+    Grey,
+    /// Black and white, one bit a pixel.
+    Mono,
+}
+
+impl Ink {
+    /// Bits a pixel.
+    pub const fn bits(self) -> u8 {
+        match self {
+            Ink::Grey => 2,
+            Ink::Mono => 1,
+        }
+    }
+
+    /// Levels of grey, black and white included.
+    pub const fn levels(self) -> u8 {
+        1 << self.bits()
+    }
+}
+
+/// The pixels of one character.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Cell {
+    pub width: u8,
+    pub height: u8,
+}
+
+/// A cell outside 4×6 to 16×32 pixels.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BadCell {
+    pub width: u32,
+    pub height: u32,
+}
+
+impl fmt::Display for BadCell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cell {}x{}: a cell is 4 to 16 pixels wide and 6 to 32 high", self.width, self.height)
+    }
+}
+
+impl std::error::Error for BadCell {}
+
+const WIDTHS: std::ops::RangeInclusive<u32> = 4..=16;
+const HEIGHTS: std::ops::RangeInclusive<u32> = 6..=32;
+
+impl Cell {
+    /// # Errors
+    /// [`BadCell`] unless 4 ≤ `width` ≤ 16 and 6 ≤ `height` ≤ 32.
+    pub fn new(width: u32, height: u32) -> Result<Cell, BadCell> {
+        if WIDTHS.contains(&width) && HEIGHTS.contains(&height) {
+            Ok(Cell { width: width as u8, height: height as u8 })
+        } else {
+            Err(BadCell { width, height })
+        }
+    }
+
+    /// Every cell, by width, then height.
+    pub fn all() -> impl Iterator<Item = Cell> {
+        WIDTHS.flat_map(|w| HEIGHTS.map(move |h| Cell { width: w as u8, height: h as u8 }))
+    }
+
+    /// Pixels in the cell.
+    pub const fn area(self) -> usize {
+        self.width as usize * self.height as usize
+    }
+}
+
+/// Index of one cell's pixels in an atlas.
+pub type Tile = u16;
+
+/// How a code point is drawn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Glyph {
+    One(Tile),
+    /// Left and right half.
+    Wide(Tile, Tile),
+}
+
+/// Tiles that are no glyphs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Marks {
+    pub newline: Tile,
+    pub tab: Tile,
+    /// A line break after which the rest of the row is empty.
+    pub hard: Tile,
+    /// All black: the inverse of a blank.
+    pub solid: Tile,
+    /// All white.
+    pub blank: Tile,
+}
+
+/// What a tile shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TileKind {
+    Glyph(u32),
+    WideLeft(u32),
+    WideRight(u32),
+    /// A character of the mark alphabet, white on black; never the space, which is [`TileKind::Solid`].
+    Inverse(u8),
+    Newline,
+    Tab,
+    Hard,
+    Blank,
+    Solid,
+}
+
+/// The characters that marks are written with, white on black; with the space they are the mark alphabet.
+pub const MARK_ALPHABET: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_.:-<>";
+
+const NONE: Tile = Tile::MAX;
+
+/// The tiles of one cell and ink.
+pub struct Atlas {
+    cell: Cell,
+    ink: Ink,
+    kinds: Vec<TileKind>,
+    levels: Vec<u8>,
+    rows: Vec<u32>,
+    by_levels: HashMap<Box<[u8]>, Tile>,
+    ascii: [Tile; 128],
+    others: HashMap<u32, Glyph>,
+    inverse: [Tile; 128],
+    marks: Marks,
+}
+
+impl Atlas {
+    /// The atlas of a cell and ink, built at its first use.
+    pub fn get(cell: Cell, ink: Ink) -> &'static Atlas {
+        const COLUMNS: usize = 13;
+        const ROWS: usize = 27;
+        static TABLE: [OnceLock<Atlas>; COLUMNS * ROWS * 2] = [const { OnceLock::new() }; COLUMNS * ROWS * 2];
+        let (column, row) = (usize::from(cell.width) - 4, usize::from(cell.height) - 6);
+        TABLE[(column * ROWS + row) * 2 + usize::from(ink == Ink::Mono)].get_or_init(|| Atlas::build(cell, ink))
+    }
+
+    /// How a code point is drawn here; `None` where it is not, and has to be written as an escape.
+    /// The space is the blank tile.
+    #[inline]
+    pub fn glyph(&self, code_point: u32) -> Option<Glyph> {
+        match self.ascii.get(code_point as usize) {
+            Some(&NONE) => None,
+            Some(&tile) => Some(Glyph::One(tile)),
+            None => self.others.get(&code_point).copied(),
+        }
+    }
+
+    /// A character of the mark alphabet or the space, white on black.
+    ///
+    /// # Panics
+    /// For any other character.
+    #[inline]
+    pub fn inverse(&self, ascii: u8) -> Tile {
+        let tile = self.inverse[usize::from(ascii)];
+        assert!(tile != NONE, "not in the mark alphabet: {ascii:#04x}");
+        tile
+    }
+
+    pub fn marks(&self) -> &Marks {
+        &self.marks
+    }
+
+    pub fn cell(&self) -> Cell {
+        self.cell
+    }
+
+    pub fn ink(&self) -> Ink {
+        self.ink
+    }
+
+    /// Number of tiles.
+    pub fn tiles(&self) -> usize {
+        self.kinds.len()
+    }
+
+    pub fn kind(&self, tile: Tile) -> TileKind {
+        self.kinds[usize::from(tile)]
+    }
+
+    /// A tile's pixels, row-major: 0 is black, `ink.levels() - 1` white.
+    pub fn levels(&self, tile: Tile) -> &[u8] {
+        let area = self.cell.area();
+        &self.levels[usize::from(tile) * area..][..area]
+    }
+
+    /// A row of a tile's pixels, the leftmost in the highest of `width * bits` bits.
+    #[inline]
+    pub fn packed_row(&self, tile: Tile, y: usize) -> u32 {
+        self.rows[usize::from(tile) * usize::from(self.cell.height) + y]
+    }
+
+    /// What pixels (row-major levels) show, if they are exactly a tile of this atlas.
+    pub fn identify(&self, levels: &[u8]) -> Option<TileKind> {
+        self.by_levels.get(levels).map(|&tile| self.kind(tile))
+    }
+
+    /// Code points that are drawn here, the space included.
+    pub fn drawable(&self) -> impl Iterator<Item = u32> {
+        let shown = |kind: &TileKind| match *kind {
+            TileKind::Glyph(code) | TileKind::WideLeft(code) => Some(code),
+            _ => None,
+        };
+        std::iter::once(u32::from(b' ')).chain(self.kinds.iter().filter_map(shown))
+    }
+
+    fn build(cell: Cell, ink: Ink) -> Atlas {
+        let metrics = Metrics::new(cell, ink);
+        let white = ink.levels() - 1;
+        let mut atlas = Atlas {
+            cell,
+            ink,
+            kinds: Vec::new(),
+            levels: Vec::new(),
+            rows: Vec::new(),
+            by_levels: HashMap::new(),
+            ascii: [NONE; 128],
+            others: HashMap::new(),
+            inverse: [NONE; 128],
+            marks: Marks { newline: NONE, tab: NONE, hard: NONE, solid: NONE, blank: NONE },
+        };
+        atlas.marks.blank = atlas.add(TileKind::Blank, vec![white; cell.area()]);
+        atlas.marks.solid = atlas.add(TileKind::Solid, vec![0; cell.area()]);
+        atlas.ascii[usize::from(b' ')] = atlas.marks.blank;
+        atlas.inverse[usize::from(b' ')] = atlas.marks.solid;
+
+        // Marks and ASCII must all be there: where pixels are taken, the least sure pixels give way.
+        for skeleton in font::skeletons() {
+            let kind = match skeleton.name {
+                Name::Newline => TileKind::Newline,
+                Name::Tab => TileKind::Tab,
+                Name::Hard => TileKind::Hard,
+                Name::Code(code) if code < 128 => TileKind::Glyph(code),
+                Name::Code(_) => continue,
+            };
+            let coverage = skeleton.draw(&metrics).pixels();
+            let in_marks = |code: u32| MARK_ALPHABET.contains(&(code as u8));
+            let invert = |levels: &[u8]| levels.iter().map(|&level| white - level).collect::<Vec<_>>();
+            let free = |levels: &[u8]| {
+                let inverted = invert(levels);
+                let inverse_free = match kind {
+                    TileKind::Glyph(code) if in_marks(code) => !atlas.by_levels.contains_key(&inverted[..]),
+                    _ => true,
+                };
+                inverse_free && levels != inverted && !atlas.by_levels.contains_key(levels)
+            };
+            let levels = font::levels(&coverage, ink, free);
+            let inverted = invert(&levels);
+            let tile = atlas.add(kind, levels);
+            match kind {
+                TileKind::Newline => atlas.marks.newline = tile,
+                TileKind::Tab => atlas.marks.tab = tile,
+                TileKind::Hard => atlas.marks.hard = tile,
+                TileKind::Glyph(code) => {
+                    atlas.ascii[code as usize] = tile;
+                    if in_marks(code) {
+                        atlas.inverse[code as usize] = atlas.add(TileKind::Inverse(code as u8), inverted);
+                    }
+                }
+                _ => {}
+            }
+        }
+        atlas
+    }
+
+    fn add(&mut self, kind: TileKind, levels: Vec<u8>) -> Tile {
+        let tile = self.kinds.len() as Tile;
+        self.kinds.push(kind);
+        for row in levels.chunks(usize::from(self.cell.width)) {
+            self.rows.push(row.iter().fold(0, |bits, &level| bits << self.ink.bits() | u32::from(level)));
+        }
+        self.levels.extend_from_slice(&levels);
+        self.by_levels.insert(levels.into_boxed_slice(), tile);
+        tile
+    }
+}
