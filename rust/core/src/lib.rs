@@ -2,4 +2,29 @@
 //!
 //! Pure: no Python, no I/O, no clock, no locale. The same input gives the same
 //! bytes on every machine and any number of threads.
+//!
+//! ```
+//! use microfiche_core::{render, read_back, Cell, Ink, Options, Piece, Pixels, ReadOptions, Segment};
+//!
+//! let options = Options::new(Cell::new(9, 16).unwrap(), Ink::Grey, 320, 200);
+//! let pages = render(&[Segment::Text(b"total: 3\n")], &options).unwrap();
+//! let pixels = Pixels::from_png(&pages[0].png).unwrap();
+//! let read = read_back(&[pixels], &ReadOptions::default()).unwrap();
+//! assert_eq!(read, [Piece::Text(b"total: 3\n".to_vec())]);
+//! ```
 #![deny(unsafe_code)]
+
+mod atlas;
+mod font;
+mod grammar;
+mod layout;
+mod page;
+mod png;
+mod readback;
+mod strip;
+
+pub use atlas::{Atlas, BadCell, Cell, Glyph, Ink, Marks, Tile, TileKind};
+pub use grammar::{GRAMMAR, Kind, Lines, Piece, Position, Segment};
+pub use page::{Error, MAX_PIXELS, Options, Page, render};
+pub use png::deflate::Level;
+pub use readback::{Pixels, ReadError, ReadOptions, Reader, Where, read_back};

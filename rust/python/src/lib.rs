@@ -1,5 +1,229 @@
 //! Module `microfiche._core`: converts arguments and results, releases the lock.
+use microfiche_core as core;
 use pyo3::prelude::*;
 
+mod errors {
+    pyo3::import_exception!(microfiche.errors, BadInput);
+    pyo3::import_exception!(microfiche.errors, BadPage);
+    pyo3::import_exception!(microfiche.errors, PageTooSmall);
+}
+
 #[pymodule]
-mod _core {}
+mod _core {
+    use super::*;
+    use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+    use pyo3::types::{PyBytes, PyString};
+
+    #[pymodule_export]
+    const GRAMMAR: u32 = core::GRAMMAR;
+
+    #[pymodule_export]
+    const MAX_PIXELS: u64 = core::MAX_PIXELS;
+
+    /// A drawn page; see `microfiche.pages.Page`, which is made of it.
+    #[pyclass(frozen, get_all)]
+    struct Sheet {
+        png: Py<PyBytes>,
+        width: u32,
+        height: u32,
+        number: u64,
+        cells: usize,
+        turns: Vec<u64>,
+        start: (usize, usize),
+        end: (usize, usize),
+        escapes: Vec<(u32, u64)>,
+        digest: [u8; 32],
+    }
+
+    /// A bar as (turn, kind), or text.
+    #[derive(FromPyObject)]
+    enum Source {
+        Text(Text),
+        Bar(u64, PyBackedStr),
+    }
+
+    /// A Python string as generalised UTF-8, without a copy where it is sound UTF-8.
+    enum Text {
+        Sound(PyBackedStr),
+        Surrogates(PyBackedBytes),
+    }
+
+    impl<'a, 'py> FromPyObject<'a, 'py> for Text {
+        type Error = PyErr;
+
+        fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Text> {
+            let text = object.cast::<PyString>()?;
+            if let Ok(sound) = text.extract::<PyBackedStr>() {
+                return Ok(Text::Sound(sound));
+            }
+            let bytes = text.call_method1("encode", ("utf-8", "surrogatepass"))?;
+            Ok(Text::Surrogates(bytes.extract()?))
+        }
+    }
+
+    impl AsRef<[u8]> for Text {
+        fn as_ref(&self) -> &[u8] {
+            match self {
+                Text::Sound(text) => text.as_bytes(),
+                Text::Surrogates(bytes) => bytes,
+            }
+        }
+    }
+
+    fn to_cell((width, height): (u32, u32)) -> PyResult<core::Cell> {
+        core::Cell::new(width, height).map_err(|error| {
+            let where_ = format!("cell {width}x{height}");
+            errors::BadInput::new_err((error.to_string(), where_, ""))
+        })
+    }
+
+    fn to_ink(ink: &str) -> PyResult<core::Ink> {
+        match ink {
+            "grey" => Ok(core::Ink::Grey),
+            "mono" => Ok(core::Ink::Mono),
+            _ => Err(errors::BadInput::new_err((format!("no ink is called {ink:?}"), "", "use grey or mono"))),
+        }
+    }
+
+    /// Draws segments in normal form.
+    #[pyfunction]
+    #[pyo3(signature = (segments, cell, ink, width, height, grid, min_height, lines, level, first, inside, threads))]
+    #[expect(clippy::too_many_arguments, reason = "the private border of one Python function")]
+    fn render(
+        py: Python<'_>,
+        segments: Vec<Source>,
+        cell: (u32, u32),
+        ink: &str,
+        width: u32,
+        height: u32,
+        grid: u32,
+        min_height: u32,
+        lines: &str,
+        level: &str,
+        first: u64,
+        inside: Option<u64>,
+        threads: usize,
+    ) -> PyResult<Vec<Sheet>> {
+        let options = core::Options {
+            cell: to_cell(cell)?,
+            ink: to_ink(ink)?,
+            width,
+            height,
+            grid,
+            min_height,
+            lines: match lines {
+                "flow" => core::Lines::Flow,
+                "hard" => core::Lines::Hard,
+                _ => {
+                    let what = format!("no form of lines is called {lines:?}");
+                    return Err(errors::BadInput::new_err((what, "", "use flow or hard")));
+                }
+            },
+            level: match level {
+                "fastest" => core::Level::Fastest,
+                "default" => core::Level::Default,
+                "smallest" => core::Level::Smallest,
+                _ => {
+                    let what = format!("no level is called {level:?}");
+                    return Err(errors::BadInput::new_err((what, "", "use fastest, default or smallest")));
+                }
+            },
+            first_page: first,
+            inside,
+            threads,
+        };
+        let pages = py.detach(|| {
+            let kind = |segment, words| core::Kind::parse(words).ok_or(core::Error::BadKind { segment });
+            let segments = segments.iter().enumerate().map(|(index, source)| match source {
+                Source::Text(text) => Ok(core::Segment::Text(text.as_ref())),
+                Source::Bar(turn, words) => kind(index, words).map(|kind| core::Segment::Bar { turn: *turn, kind }),
+            });
+            core::render(&segments.collect::<Result<Vec<_>, _>>()?, &options)
+        });
+        let pages = pages.map_err(|error| match error {
+            core::Error::PageTooSmall { .. } => {
+                errors::PageTooSmall::new_err((error.to_string(), "", "use a larger page or a smaller cell"))
+            }
+            _ => errors::BadInput::new_err((error.to_string(),)),
+        })?;
+        let sheet = |page: core::Page| Sheet {
+            png: PyBytes::new(py, &page.png).unbind(),
+            width: page.width,
+            height: page.height,
+            number: page.number,
+            cells: page.cells,
+            turns: page.turns,
+            start: (page.start.segment, page.start.offset),
+            end: (page.end.segment, page.end.offset),
+            escapes: page.escapes,
+            digest: page.digest,
+        };
+        Ok(pages.into_iter().map(sheet).collect())
+    }
+
+    /// An image: a PNG file, or width, height and 8-bit grey pixels.
+    #[derive(FromPyObject)]
+    enum Image {
+        Png(PyBackedBytes),
+        Grey(usize, usize, PyBackedBytes),
+    }
+
+    fn read_error(error: core::ReadError, place: String) -> PyErr {
+        let cure = match error {
+            core::ReadError::Png(_) => "give a PNG file",
+            core::ReadError::TooLong(..) => "raise the limit if the page is to be trusted",
+            _ => "give pages that this package drew, unscaled and whole",
+        };
+        errors::BadPage::new_err((error.to_string(), place, cure))
+    }
+
+    /// Reads pages in the order given: bars as (turn, kind), text as str.
+    #[pyfunction]
+    fn read<'py>(
+        py: Python<'py>,
+        images: Vec<Image>,
+        cell: Option<(u32, u32)>,
+        ink: Option<&str>,
+        limit: usize,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let options =
+            core::ReadOptions { cell: cell.map(to_cell).transpose()?, ink: ink.map(to_ink).transpose()?, limit };
+        let pieces = py.detach(|| {
+            let mut reader = core::Reader::new(options);
+            for (index, image) in images.iter().enumerate() {
+                let pixels = match image {
+                    Image::Png(file) => core::Pixels::from_png(file),
+                    Image::Grey(width, height, grey) => core::Pixels::new(*width, *height, grey.to_vec()),
+                };
+                pixels.and_then(|pixels| reader.page(&pixels)).map_err(|error| (index, error))?;
+            }
+            Ok(reader.finish())
+        });
+        let pieces = pieces.map_err(|(index, error)| read_error(error, format!("image {}", index + 1)))?;
+        let object = |piece| match piece {
+            core::Piece::Bar { turn, kind } => Ok((turn, kind).into_pyobject(py)?.into_any()),
+            core::Piece::Text(bytes) => match str::from_utf8(&bytes) {
+                Ok(text) => Ok(PyString::new(py, text).into_any()),
+                Err(_) => {
+                    let bytes = PyBytes::new(py, &bytes);
+                    Ok(PyString::from_encoded_object(&bytes, Some(c"utf-8"), Some(c"surrogatepass"))?.into_any())
+                }
+            },
+        };
+        pieces.into_iter().map(object).collect()
+    }
+
+    /// Decodes a PNG: width, height, 8-bit grey pixels.
+    #[pyfunction]
+    fn pixels<'py>(py: Python<'py>, png: PyBackedBytes) -> PyResult<(usize, usize, Bound<'py, PyBytes>)> {
+        let pixels = py.detach(|| core::Pixels::from_png(&png));
+        let pixels = pixels.map_err(|error| read_error(error, String::new()))?;
+        Ok((pixels.width(), pixels.height(), PyBytes::new(py, pixels.grey())))
+    }
+
+    /// Whether a code point is drawn as a glyph at a cell and ink.
+    #[pyfunction]
+    fn drawable(code_point: u32, cell: (u32, u32), ink: &str) -> PyResult<bool> {
+        Ok(core::Atlas::get(to_cell(cell)?, to_ink(ink)?).glyph(code_point).is_some())
+    }
+}

@@ -1,0 +1,1 @@
+"""Text and turns as pages of glyphs."""

@@ -1,0 +1,290 @@
+"""Segments to pages and back, through the engine.
+
+The grammar of a page is specified in ``docs/page-format.md``. A page names its own cells, ink and
+marks by its pixels alone, so :func:`read_back` needs nothing beside the image.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+
+from microfiche import _core
+from microfiche.errors import BadInput, BadPage, MicroficheError
+
+if TYPE_CHECKING:
+    import numpy
+    import PIL.Image
+
+Ink: TypeAlias = Literal["grey", "mono"]
+Lines: TypeAlias = Literal["flow", "hard"]
+Level: TypeAlias = Literal["fastest", "default", "smallest"]
+Cell: TypeAlias = tuple[int, int]
+
+_KIND = re.compile(r"user|assistant|system|result ok|result error|call [A-Za-z0-9_.:-]{1,64}")
+_TURN_END = 1 << 64
+# Modes of Pillow that a PNG holds as they are; others are read as RGB.
+_PNG_MODES = frozenset(("1", "L", "LA", "I;16", "P", "RGB", "RGBA"))
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A turn bar: a mark on the page that says where a turn, a call or a result begins.
+
+    ``turn`` is the turn's number, 0 to 2**64 - 1. ``kind`` is ``user``, ``assistant``, ``system``,
+    ``call NAME``, ``result ok`` or ``result error``; NAME is 1 to 64 of ``[A-Za-z0-9_.:-]``.
+
+    Raises :class:`~microfiche.errors.BadInput` for anything else.
+    """
+
+    turn: int
+    kind: str
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.turn < _TURN_END:
+            raise BadInput(f"a bar's turn is 0 to 2**64 - 1, not {self.turn}")
+        if not _KIND.fullmatch(self.kind):
+            raise BadInput(f"no bar has the kind {self.kind!r}")
+
+
+Segment: TypeAlias = Bar | str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of glyphs.
+
+    ``png`` is the file. ``width`` and ``height`` are pixels, ``cell`` the pixels of one character.
+    ``segments`` is what stands on the page: its source from ``start`` up to ``end``, each the index
+    of a segment of the document in normal form and an offset in code points within it.
+    ``turns`` are the turns on it in order, the one it begins inside of included. ``escapes`` counts
+    the characters that the font does not have and that stand as their code points.
+    ``cells`` is how many cells under the legend are in use. ``tokens`` is what the model it was
+    drawn for bills for it, 0 without a model. ``digest`` is SHA-256 (hex) of its packed scanlines
+    before PNG filters: with width, height and ink it is the page's identity, whatever its encoding.
+    """
+
+    png: bytes = field(repr=False)
+    width: int
+    height: int
+    number: int
+    cell: Cell
+    ink: Ink
+    segments: tuple[Segment, ...] = field(repr=False)
+    start: tuple[int, int]
+    end: tuple[int, int]
+    turns: tuple[int, ...]
+    escapes: dict[str, int] = field(hash=False)
+    cells: int
+    digest: str
+    tokens: int = 0
+
+    @property
+    def text(self) -> str:
+        """The text on the page, bars left out."""
+        return "".join(segment for segment in self.segments if isinstance(segment, str))
+
+    def array(self) -> numpy.ndarray[tuple[int, int], numpy.dtype[numpy.uint8]]:
+        """The pixels as a NumPy array: shape (height, width), uint8, 0 black to 255 white."""
+        try:
+            import numpy
+        except ImportError as error:
+            raise _missing("NumPy") from error
+        width, height, grey = _core.pixels(self.png)
+        return numpy.frombuffer(grey, numpy.uint8).reshape(height, width)
+
+    def image(self) -> PIL.Image.Image:
+        """The page as a Pillow image, read from ``png``."""
+        try:
+            import PIL.Image
+        except ImportError as error:
+            raise _missing("Pillow") from error
+        return PIL.Image.open(io.BytesIO(self.png))
+
+    def save(self, path: str | Path) -> None:
+        """Writes the PNG file."""
+        Path(path).write_bytes(self.png)
+
+
+def _missing(what: str) -> MicroficheError:
+    return MicroficheError(f"{what} is not installed", cure="pip install 'microfiche[images]'")
+
+
+def normal(segments: Iterable[Segment]) -> tuple[Segment, ...]:
+    """Normal form: texts side by side merged, empty ones dropped."""
+    merged: list[Segment] = []
+    for is_text, group in groupby(segments, lambda segment: isinstance(segment, str)):
+        if is_text:
+            text = "".join(segment for segment in group if isinstance(segment, str))
+            merged += [text] if text else []
+        else:
+            merged += group
+    return tuple(merged)
+
+
+def draw(
+    segments: Sequence[Segment],
+    *,
+    cell: Cell,
+    ink: Ink = "grey",
+    width: int,
+    height: int,
+    grid: int = 1,
+    min_height: int = 0,
+    lines: Lines = "flow",
+    level: Level = "default",
+    first: int = 1,
+    inside: int | None = None,
+    threads: int = 0,
+) -> list[Page]:
+    """Draws segments on as few pages as hold them; no segments, no pages.
+
+    ``width`` × ``height`` are the pixels of a full page. The last page is as high as its rows,
+    rounded up to a multiple of ``grid`` pixels and at least ``min_height``; with ``grid=0`` it is
+    full height too. ``lines="hard"`` begins a new row after each line break. ``first`` numbers the
+    first page; ``inside`` is the turn that the text before the first bar belongs to, if any.
+    ``level`` trades time for bytes, never pixels; ``threads`` (0: as many as pay) changes neither.
+
+    Raises :class:`~microfiche.errors.PageTooSmall` for fewer than 12 columns or 96 cells under the
+    legend, :class:`~microfiche.errors.BadInput` for a cell outside 4×6 to 16×32 and other values
+    out of range.
+    """
+    document = normal(segments)
+    for name, value in (("width", width), ("height", height), ("grid", grid), ("min_height", min_height)):
+        if not 0 <= value < 1 << 31:
+            raise BadInput(f"{name} is a number of pixels, not {value}")
+    if not 0 <= first < _TURN_END or (inside is not None and not 0 <= inside < _TURN_END):
+        raise BadInput("first and inside are 0 to 2**64 - 1")
+    sheets = _core.render(
+        [segment if isinstance(segment, str) else (segment.turn, segment.kind) for segment in document],
+        cell,
+        ink,
+        width,
+        height,
+        grid,
+        min_height,
+        lines,
+        level,
+        first,
+        inside,
+        max(threads, 0),
+    )
+    return [
+        Page(
+            png=sheet.png,
+            width=sheet.width,
+            height=sheet.height,
+            number=sheet.number,
+            cell=cell,
+            ink=ink,
+            segments=_cut(document, sheet.start, sheet.end),
+            start=sheet.start,
+            end=sheet.end,
+            turns=tuple(sheet.turns),
+            escapes={chr(code_point): count for code_point, count in sheet.escapes},
+            cells=sheet.cells,
+            digest=bytes(sheet.digest).hex(),
+        )
+        for sheet in sheets
+    ]
+
+
+def _cut(document: tuple[Segment, ...], start: tuple[int, int], end: tuple[int, int]) -> tuple[Segment, ...]:
+    """The segments from one position up to another."""
+    (first, begin), (last, stop) = start, end
+    parts = list(document[first : last + 1])
+    if stop == 0:
+        del parts[last - first :]
+    elif isinstance(parts[-1], str):
+        parts[-1] = parts[-1][:stop]
+    if parts and isinstance(parts[0], str):
+        parts[0] = parts[0][begin:]
+    return tuple(parts)
+
+
+Readable: TypeAlias = "Page | bytes | str | Path | PIL.Image.Image | numpy.ndarray[Any, Any]"
+
+
+@overload
+def read_back(
+    pages: Readable | Sequence[Readable],
+    cell: Cell | None = ...,
+    ink: Ink | None = ...,
+    marks: Literal[False] = ...,
+    limit: int = ...,
+) -> str: ...
+@overload
+def read_back(
+    pages: Readable | Sequence[Readable],
+    cell: Cell | None = ...,
+    ink: Ink | None = ...,
+    *,
+    marks: Literal[True],
+    limit: int = ...,
+) -> list[Segment]: ...
+def read_back(
+    pages: Readable | Sequence[Readable],
+    cell: Cell | None = None,
+    ink: Ink | None = None,
+    marks: bool = False,
+    limit: int = 1 << 30,
+) -> str | list[Segment]:
+    """What pages say, from their pixels alone.
+
+    A page is a :class:`Page`, the bytes or the path of a PNG (of any colour type, interlaced or
+    not), a Pillow image or a NumPy array of shape (height, width) or (height, width, 3), uint8; or
+    a sequence of these, taken in the order given. Without ``cell`` and ``ink`` those are tried at
+    which the first row is a legend. With ``marks`` the segments come back in normal form, else
+    their text. ``limit`` bounds the bytes of text, since a forged page can count to any number.
+
+    Raises :class:`~microfiche.errors.BadPage` for what is not a page, was scaled or damaged.
+    """
+    several = isinstance(pages, Sequence) and not isinstance(pages, str | bytes)
+    images = [_pixels(page) for page in (pages if several else [pages])]
+    pieces = _core.read(images, cell, ink, limit)
+    if marks:
+        return [piece if isinstance(piece, str) else Bar(*piece) for piece in pieces]
+    return "".join(piece for piece in pieces if isinstance(piece, str))
+
+
+def _pixels(page: Any) -> bytes | tuple[int, int, bytes]:
+    """A readable thing as the engine takes it: a PNG file, or width, height and grey pixels."""
+    match page:
+        case Page():
+            return page.png
+        case bytes():
+            return page
+        case bytearray() | memoryview():
+            return bytes(page)
+        case str() | Path():
+            try:
+                return Path(page).read_bytes()
+            except OSError as error:
+                raise BadPage(f"cannot be read: {error.strerror or error}", str(page)) from error
+    if hasattr(page, "__array_interface__") and not hasattr(page, "save"):
+        return _grey(page)
+    if hasattr(page, "save"):
+        image = page if page.mode in _PNG_MODES else page.convert("RGB")
+        file = io.BytesIO()
+        image.save(file, "PNG", compress_level=1)
+        return file.getvalue()
+    raise BadPage(f"a page cannot be read from {type(page).__name__}")
+
+
+def _grey(array: Any) -> tuple[int, int, bytes]:
+    """The pixels of a NumPy array as 8-bit grey; ITU-R BT.601 luma for colours."""
+    import numpy
+
+    if array.dtype != numpy.uint8 or array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] != 3):
+        raise BadPage(f"an array of {array.dtype} with shape {array.shape} is no image",
+                      cure="give uint8 of shape (height, width) or (height, width, 3)")
+    if array.ndim == 3:
+        luma = (array.astype(numpy.uint32) @ numpy.array([299, 587, 114], numpy.uint32) + 500) // 1000
+        array = luma.astype(numpy.uint8)
+    height, width = array.shape
+    return width, height, array.tobytes()

@@ -1,0 +1,383 @@
+//! Segments to cells: the writing half of the page grammar.
+//!
+//! One pass over the source. An item (a mark with all its cells, a glyph) is placed whole or goes to
+//! the next page; one to three blanks are held back until the item behind them is placed, and move
+//! with it, so that the blank cells at the end of a page are never content.
+use std::collections::BTreeMap;
+
+use crate::atlas::{Atlas, Glyph, Tile};
+use crate::grammar::{
+    self, BLANKS_MAX, Kind, LEGEND_BAR, LEGEND_BREAK, LEGEND_BREAKS, LEGEND_ESCAPE, LEGEND_GAP, LEGEND_PAGE,
+    LEGEND_SPACES, LEGEND_TAB, LEGEND_TURN, LEGEND_TURNS, LEGEND_WHAT, Lines, MARKS_MAX, Position, Segment,
+};
+use crate::page::Error;
+
+/// Least columns and least cells under the legend that a page must have: the longest bar and three
+/// blanks have to stand on one page.
+const COLUMNS_MIN: usize = 12;
+const CELLS_MIN: usize = 96;
+
+/// The cells of one page and what stands on it.
+pub(crate) struct Sheet {
+    pub number: u64,
+    /// Rows of `columns` tiles, the legend first; as many rows as are in use.
+    pub tiles: Vec<Tile>,
+    pub turns: Vec<u64>,
+    pub start: Place,
+    pub end: Place,
+    /// Code points that are written as escapes, and how often.
+    pub escapes: BTreeMap<u32, u64>,
+    /// Cells in use under the legend, the padding of hard lines included.
+    pub used: usize,
+    pub last: bool,
+}
+
+/// A place in the source by bytes and by code points.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Place {
+    pub segment: usize,
+    pub byte: usize,
+    pub offset: usize,
+}
+
+impl From<Place> for Position {
+    fn from(place: Place) -> Position {
+        Position { segment: place.segment, offset: place.offset }
+    }
+}
+
+/// The grid and the choices of one document.
+pub(crate) struct Form {
+    pub columns: usize,
+    pub rows: usize,
+    pub lines: Lines,
+    pub first: u64,
+    /// The turn that the document begins inside of, if it does.
+    pub inside: Option<u64>,
+}
+
+/// Lays `segments` out and hands each finished sheet to `sink`.
+pub(crate) fn lay_out(
+    segments: &[Segment<'_>],
+    atlas: &Atlas,
+    form: &Form,
+    sink: impl FnMut(Sheet) -> Result<(), Error>,
+) -> Result<(), Error> {
+    if form.columns < COLUMNS_MIN || form.columns * form.rows.saturating_sub(1) < CELLS_MIN {
+        return Err(Error::PageTooSmall { columns: form.columns, rows: form.rows });
+    }
+    let bars = form.inside.is_some() || segments.iter().any(|segment| matches!(segment, Segment::Bar { .. }));
+    let mut writer = Writer {
+        segments,
+        atlas,
+        form,
+        bars,
+        sink,
+        plain: std::array::from_fn(|code| match code as u8 {
+            0x21..=0x7E => match atlas.glyph(code as u32) {
+                Some(Glyph::One(tile)) => Some(tile),
+                _ => None,
+            },
+            _ => None,
+        }),
+        newline: match form.lines {
+            Lines::Flow => atlas.marks().newline,
+            Lines::Hard => atlas.marks().hard,
+        },
+        number: form.first,
+        tiles: Vec::new(),
+        at: 0,
+        gap: 0,
+        gap_start: (0, 0),
+        start: Place::default(),
+        turn: form.inside,
+        turns: Vec::new(),
+        escapes: BTreeMap::new(),
+    };
+    writer.open();
+    for (index, segment) in segments.iter().enumerate() {
+        match *segment {
+            Segment::Bar { turn, kind } => writer.bar(index, turn, kind)?,
+            Segment::Text(bytes) => {
+                let after_text = index > 0 && matches!(segments[index - 1], Segment::Text(_));
+                if bytes.is_empty() || after_text {
+                    return Err(Error::NotNormal { segment: index });
+                }
+                writer.text(index, bytes)?;
+            }
+        }
+    }
+    writer.end()
+}
+
+struct Writer<'a, S> {
+    segments: &'a [Segment<'a>],
+    atlas: &'a Atlas,
+    form: &'a Form,
+    /// Whether the legend speaks of turns.
+    bars: bool,
+    sink: S,
+    /// The tiles of plain ASCII glyphs by code.
+    plain: [Option<Tile>; 128],
+    newline: Tile,
+    // The page under way.
+    number: u64,
+    tiles: Vec<Tile>,
+    /// The next free cell, the legend's row counted.
+    at: usize,
+    /// Blanks held back, and where they begin (segment, byte).
+    gap: usize,
+    gap_start: (usize, usize),
+    start: Place,
+    /// The turn that is being written.
+    turn: Option<u64>,
+    turns: Vec<u64>,
+    escapes: BTreeMap<u32, u64>,
+}
+
+impl<S: FnMut(Sheet) -> Result<(), Error>> Writer<'_, S> {
+    fn open(&mut self) {
+        self.tiles = vec![self.atlas.marks().blank; self.form.columns * self.form.rows];
+        self.at = self.form.columns;
+    }
+
+    /// Makes sure that the blanks held back and `cells` more fit, on a new page if need be.
+    /// `here` is where the item begins.
+    #[inline]
+    fn room(&mut self, cells: usize, here: (usize, usize)) -> Result<(), Error> {
+        if self.at + self.gap + cells > self.tiles.len() {
+            let break_at = if self.gap > 0 { self.gap_start } else { here };
+            self.close(break_at, false)?;
+            self.open();
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn put(&mut self, tile: Tile) {
+        self.at += self.gap;
+        self.gap = 0;
+        self.tiles[self.at] = tile;
+        self.at += 1;
+    }
+
+    fn inverse(&mut self, ascii: impl AsRef<[u8]>) {
+        for &byte in ascii.as_ref() {
+            self.put(self.atlas.inverse(byte));
+        }
+    }
+
+    fn bar(&mut self, index: usize, turn: u64, kind: Kind<'_>) -> Result<(), Error> {
+        let words = format!(" {turn} {kind} ");
+        // A call's name can be built without `Kind::parse`, so it is looked at here.
+        if Kind::parse(&kind.to_string()) != Some(kind) {
+            return Err(Error::BadKind { segment: index });
+        }
+        self.room(words.len(), (index, 0))?;
+        self.inverse(&words);
+        self.turn = Some(turn);
+        if !self.turns.contains(&turn) {
+            self.turns.push(turn);
+        }
+        Ok(())
+    }
+
+    fn text(&mut self, index: usize, bytes: &[u8]) -> Result<(), Error> {
+        if self.turns.is_empty() {
+            self.turns.extend(self.turn);
+        }
+        let last = index + 1 == self.segments.len();
+        let hard = self.form.lines == Lines::Hard;
+        let mut at = 0;
+        while let Some(&byte) = bytes.get(at) {
+            let here = (index, at);
+            if let Some(&Some(tile)) = self.plain.get(byte as usize) {
+                self.room(1, here)?;
+                self.put(tile);
+                at += 1;
+                continue;
+            }
+            match byte {
+                b' ' => {
+                    let run = run(&bytes[at..], byte);
+                    let next = bytes.get(at + run).copied();
+                    let at_end = next.is_none() && last;
+                    if run as u64 > BLANKS_MAX || at_end || (hard && next == Some(b'\n')) {
+                        let unit = matches!(next, Some(b'\n' | b'\t'));
+                        let digits = run.to_string();
+                        self.room(digits.len() + usize::from(unit), here)?;
+                        self.inverse(digits);
+                        if unit {
+                            self.inverse(b"s");
+                        }
+                    } else {
+                        self.gap = run;
+                        self.gap_start = here;
+                    }
+                    at += run;
+                }
+                b'\n' | b'\t' => {
+                    let run = run(&bytes[at..], byte);
+                    let mark = if byte == b'\n' { self.newline } else { self.atlas.marks().tab };
+                    let ends_row = hard && byte == b'\n';
+                    if run as u64 > MARKS_MAX {
+                        let digits = run.to_string();
+                        self.room(digits.len() + 1, here)?;
+                        self.inverse(digits);
+                        self.put(mark);
+                        if ends_row {
+                            self.end_row();
+                        }
+                    } else {
+                        for each in 0..run {
+                            self.room(1, (index, at + each))?;
+                            self.put(mark);
+                            if ends_row {
+                                self.end_row();
+                            }
+                        }
+                    }
+                    at += run;
+                }
+                _ => {
+                    let Some((code_point, length)) = grammar::decode(&bytes[at..]) else {
+                        return Err(Error::BadText { segment: index, byte: at });
+                    };
+                    self.code_point(code_point, here)?;
+                    at += length;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Places a code point as its glyph or, where it has none that fits in the row, as an escape.
+    fn code_point(&mut self, code_point: u32, here: (usize, usize)) -> Result<(), Error> {
+        match self.atlas.glyph(code_point) {
+            Some(Glyph::One(tile)) => {
+                self.room(1, here)?;
+                self.put(tile);
+                return Ok(());
+            }
+            Some(Glyph::Wide(left, right)) => {
+                self.room(2, here)?;
+                if (self.at + self.gap) % self.form.columns + 1 < self.form.columns {
+                    self.put(left);
+                    self.put(right);
+                    return Ok(());
+                }
+            }
+            None => {}
+        }
+        let escape = format!("<{code_point:x}>");
+        self.room(escape.len(), here)?;
+        self.inverse(escape);
+        *self.escapes.entry(code_point).or_default() += 1;
+        Ok(())
+    }
+
+    /// After a hard line break: the next item begins in the next row.
+    fn end_row(&mut self) {
+        self.at = self.at.next_multiple_of(self.form.columns);
+    }
+
+    /// Ends the document; an empty one has no pages.
+    fn end(&mut self) -> Result<(), Error> {
+        if self.segments.is_empty() {
+            return Ok(());
+        }
+        self.close((self.segments.len(), 0), true)
+    }
+
+    /// Finishes the page under way, which ends before `(segment, byte)`.
+    #[cold]
+    fn close(&mut self, (segment, byte): (usize, usize), last: bool) -> Result<(), Error> {
+        let counted = if segment == self.start.segment { (self.start.byte, self.start.offset) } else { (0, 0) };
+        let offset = match self.segments.get(segment) {
+            Some(Segment::Text(bytes)) => counted.1 + grammar::count(&bytes[counted.0..byte]),
+            _ => 0,
+        };
+        let end = Place { segment, byte, offset };
+        let used = self.at - self.form.columns;
+        let mut tiles = std::mem::take(&mut self.tiles);
+        tiles.truncate(self.at.next_multiple_of(self.form.columns));
+        let turns = std::mem::take(&mut self.turns);
+        // Parts of a text follow on the next page only if the break is inside the turn under way.
+        if matches!(self.segments.get(segment), Some(Segment::Text(_))) {
+            self.turns.extend(self.turn);
+        }
+        let legend = self.legend(&turns)?;
+        tiles[..legend.len()].copy_from_slice(&legend);
+        let sheet = Sheet {
+            number: self.number,
+            tiles,
+            turns,
+            start: self.start,
+            end,
+            escapes: std::mem::take(&mut self.escapes),
+            used,
+            last,
+        };
+        self.number += 1;
+        self.start = end;
+        (self.sink)(sheet)
+    }
+
+    /// The cells of row 0: items in order while they fit whole.
+    fn legend(&self, turns: &[u64]) -> Result<Vec<Tile>, Error> {
+        let marks = self.atlas.marks();
+        let inverse = |text: &str| text.bytes().map(|byte| self.atlas.inverse(byte)).collect::<Vec<_>>();
+        let ink = |text: &str| {
+            text.chars()
+                .map(|each| match self.atlas.glyph(each as u32) {
+                    Some(Glyph::One(tile)) => Some(tile),
+                    _ => None,
+                })
+                .collect::<Option<Vec<_>>>()
+        };
+        let join = |mark: Vec<Tile>, text: &str| ink(text).map(|tail| [mark, tail].concat());
+
+        // Some letters cannot be told apart at the smallest cells; those of the marks always can.
+        let page = format!("{LEGEND_PAGE}{}", self.number);
+        let page = page.chars().map(|each| match self.atlas.glyph(each as u32) {
+            Some(Glyph::One(tile)) => tile,
+            _ => self.atlas.inverse(each as u8),
+        });
+        let mut legend: Vec<Tile> = page.collect();
+        if legend.len() > self.form.columns {
+            return Err(Error::PageTooSmall { columns: self.form.columns, rows: self.form.rows });
+        }
+
+        let range = match (turns.iter().min(), turns.iter().max()) {
+            (Some(low), Some(high)) if low == high => Some(format!("{LEGEND_TURN}{low}")),
+            (Some(low), Some(high)) => Some(format!("{LEGEND_TURNS}{low}-{high}")),
+            _ => None,
+        };
+        let bars = |item: Option<Vec<Tile>>| if self.bars { Some(item) } else { None };
+        let items = [
+            range.map(|text| ink(&text)),
+            Some(join(vec![self.newline], LEGEND_BREAK)),
+            Some(join(vec![marks.tab], LEGEND_TAB)),
+            Some(join(inverse(LEGEND_SPACES.0), LEGEND_SPACES.1)),
+            Some(join([inverse(LEGEND_BREAKS.0), vec![self.newline]].concat(), LEGEND_BREAKS.1)),
+            bars(join(inverse(LEGEND_BAR.0), LEGEND_BAR.1)),
+            Some(join(inverse(LEGEND_ESCAPE.0), LEGEND_ESCAPE.1)),
+            bars(ink(LEGEND_WHAT)),
+        ];
+        for item in items.into_iter().flatten() {
+            // An item with a letter that is not drawable here is left out.
+            let Some(item) = item else { continue };
+            if legend.len() + LEGEND_GAP + item.len() > self.form.columns {
+                break;
+            }
+            legend.extend([marks.blank; LEGEND_GAP]);
+            legend.extend(item);
+        }
+        Ok(legend)
+    }
+}
+
+/// How often the first byte stands in a row.
+fn run(bytes: &[u8], byte: u8) -> usize {
+    bytes.iter().take_while(|&&each| each == byte).count()
+}

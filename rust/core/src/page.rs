@@ -1,0 +1,290 @@
+//! The loop that joins layout, strips and the container; threads.
+use std::sync::Mutex;
+use std::thread;
+
+use sha2::{Digest, Sha256};
+
+use crate::atlas::{Atlas, Cell, Ink};
+use crate::grammar::{GRAMMAR, Lines, Position, Segment};
+use crate::layout::{Form, Place, Sheet, lay_out};
+use crate::png::Container;
+use crate::png::deflate::{Deflater, Level};
+use crate::strip::Strip;
+
+/// Most pixels of a page, drawn or read: 8192 × 8192.
+pub const MAX_PIXELS: u64 = 1 << 26;
+
+/// Fewer pages than this are drawn on the calling thread: starting others costs more.
+const PAGES_FOR_THREADS: usize = 4;
+/// Sheets laid out per thread before they are drawn: bounds the memory that cells take.
+const SHEETS_PER_THREAD: usize = 4;
+/// Most threads that are started without being asked for by number.
+const THREADS_MAX: usize = 8;
+
+/// What a document is drawn with.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub cell: Cell,
+    pub ink: Ink,
+    /// Pixels of a full page.
+    pub width: u32,
+    pub height: u32,
+    /// The last page's height is its rows' rounded up to this many pixels; 0: it has full height.
+    pub grid: u32,
+    /// Least height of the last page in pixels.
+    pub min_height: u32,
+    pub lines: Lines,
+    pub level: Level,
+    /// Number of the first page.
+    pub first_page: u64,
+    /// The turn that the document begins inside of, if its bar stands on an earlier page.
+    pub inside: Option<u64>,
+    /// 0: as many as pay.
+    pub threads: usize,
+}
+
+impl Options {
+    /// Flowing lines, default level, numbered from 1, the last page as high as its rows.
+    pub fn new(cell: Cell, ink: Ink, width: u32, height: u32) -> Options {
+        Options {
+            cell,
+            ink,
+            width,
+            height,
+            grid: 1,
+            min_height: 0,
+            lines: Lines::default(),
+            level: Level::default(),
+            first_page: 1,
+            inside: None,
+            threads: 0,
+        }
+    }
+}
+
+/// A drawn page.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Page {
+    pub png: Vec<u8>,
+    pub width: u32,
+    pub height: u32,
+    pub number: u64,
+    /// Cells in use under the legend.
+    pub cells: usize,
+    /// Turns on the page in order, the one it begins inside of first.
+    pub turns: Vec<u64>,
+    /// What of the source stands on it: from here up to, not including, there.
+    pub start: Position,
+    pub end: Position,
+    /// Code points written as escapes, and how often.
+    pub escapes: Vec<(u32, u64)>,
+    /// SHA-256 of the unfiltered packed scanlines.
+    pub digest: [u8; 32],
+}
+
+/// Why a document cannot be drawn.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Error {
+    #[error("a page of {columns} × {rows} cells is too small: it takes 12 columns and 96 cells under the legend")]
+    PageTooSmall { columns: usize, rows: usize },
+    #[error("a page of {width} × {height} pixels is too large: at most {MAX_PIXELS} pixels are drawn")]
+    PageTooLarge { width: u32, height: u32 },
+    #[error("segment {segment}: the bar's tool name is not 1 to 64 of A-Z a-z 0-9 _ . : -")]
+    BadKind { segment: usize },
+    #[error("segment {segment}, byte {byte}: not generalised UTF-8")]
+    BadText { segment: usize, byte: usize },
+    #[error("segment {segment}: an empty text, or a text after a text; merge them first")]
+    NotNormal { segment: usize },
+}
+
+/// Draws segments in normal form. The bytes are the same for any number of threads.
+pub fn render(segments: &[Segment<'_>], options: &Options) -> Result<Vec<Page>, Error> {
+    let Options { width, height, .. } = *options;
+    if u64::from(width) * u64::from(height) > MAX_PIXELS {
+        return Err(Error::PageTooLarge { width, height });
+    }
+    let atlas = Atlas::get(options.cell, options.ink);
+    let form = Form {
+        columns: width as usize / options.cell.width as usize,
+        rows: height as usize / options.cell.height as usize,
+        lines: options.lines,
+        first: options.first_page,
+        inside: options.inside,
+    };
+    let mut press = Press { segments, atlas, form: &form, options, encoders: Vec::new(), pages: Vec::new() };
+    let mut batch: Vec<Sheet> = Vec::new();
+    let mut batch_size = PAGES_FOR_THREADS;
+    lay_out(segments, atlas, &form, |sheet| {
+        batch.push(sheet);
+        if batch.len() == batch_size {
+            batch_size = press.threads() * SHEETS_PER_THREAD;
+            press.print(std::mem::take(&mut batch));
+        }
+        Ok(())
+    })?;
+    press.print(batch);
+    Ok(press.pages)
+}
+
+/// Turns sheets into pages, on several threads where there are enough of them.
+struct Press<'a> {
+    segments: &'a [Segment<'a>],
+    atlas: &'a Atlas,
+    form: &'a Form,
+    options: &'a Options,
+    /// One for each thread, used again from batch to batch.
+    encoders: Vec<Encoder<'a>>,
+    pages: Vec<Page>,
+}
+
+impl Press<'_> {
+    fn threads(&self) -> usize {
+        match self.options.threads {
+            0 => thread::available_parallelism().map_or(1, |found| found.get().min(THREADS_MAX)),
+            asked => asked,
+        }
+    }
+
+    fn print(&mut self, sheets: Vec<Sheet>) {
+        let threads = if sheets.len() < PAGES_FOR_THREADS { 1 } else { self.threads().min(sheets.len()) };
+        while self.encoders.len() < threads {
+            self.encoders.push(Encoder::new(self.segments, self.atlas, self.form, self.options));
+        }
+        if threads == 1 {
+            let encoder = &mut self.encoders[0];
+            self.pages.extend(sheets.into_iter().map(|sheet| encoder.encode(sheet)));
+            return;
+        }
+        let mut slots: Vec<Option<Page>> = sheets.iter().map(|_| None).collect();
+        let work = Mutex::new(sheets.into_iter().zip(&mut slots));
+        thread::scope(|scope| {
+            for encoder in &mut self.encoders[..threads] {
+                let work = &work;
+                scope.spawn(move || {
+                    loop {
+                        let next = work.lock().expect("taking the next sheet does not panic").next();
+                        let Some((sheet, slot)) = next else { break };
+                        *slot = Some(encoder.encode(sheet));
+                    }
+                });
+            }
+        });
+        self.pages.extend(slots.into_iter().map(|slot| slot.expect("every sheet was drawn")));
+    }
+}
+
+/// Everything that is used again from page to page.
+struct Encoder<'a> {
+    segments: &'a [Segment<'a>],
+    form: &'a Form,
+    options: &'a Options,
+    strip: Strip<'a>,
+    deflater: Deflater,
+    /// Size of the largest file so far: how much the next one will take.
+    capacity: usize,
+}
+
+impl<'a> Encoder<'a> {
+    fn new(segments: &'a [Segment<'a>], atlas: &'a Atlas, form: &'a Form, options: &'a Options) -> Encoder<'a> {
+        Encoder {
+            segments,
+            form,
+            options,
+            strip: Strip::new(atlas, options.cell, options.ink, options.width as usize),
+            deflater: Deflater::new(options.level),
+            capacity: 1 << 16,
+        }
+    }
+
+    fn encode(&mut self, sheet: Sheet) -> Page {
+        let Options { width, cell, ink, .. } = *self.options;
+        let pitch = u32::from(cell.height);
+        let rows = (sheet.tiles.len() / self.form.columns) as u32;
+        let height = if sheet.last { self.hug(rows * pitch) } else { self.options.height };
+
+        let mut file = Container::new(width, height, ink.bits() as u8, self.capacity);
+        file.text("microfiche", &self.note(&sheet));
+        file.begin(b"IDAT");
+        let mut pixels = Sha256::new();
+        self.deflater.begin();
+        for row in sheet.tiles.chunks_exact(self.form.columns) {
+            self.strip.draw(row);
+            for line in self.strip.pixels() {
+                pixels.update(line);
+            }
+            self.deflater.push(self.strip.filtered(pitch as usize), file.chunk());
+        }
+        // White below the last row.
+        self.strip.clear();
+        let mut left = (height - rows * pitch) as usize;
+        while left > 0 {
+            let lines = left.min(pitch as usize);
+            for line in self.strip.pixels().take(lines) {
+                pixels.update(line);
+            }
+            self.deflater.push(self.strip.filtered(lines), file.chunk());
+            left -= lines;
+        }
+        self.deflater.finish(file.chunk());
+        file.end();
+        let png = file.finish();
+        self.capacity = self.capacity.max(png.len() + (png.len() >> 4));
+        Page {
+            png,
+            width,
+            height,
+            number: sheet.number,
+            cells: sheet.used,
+            turns: sheet.turns,
+            start: sheet.start.into(),
+            end: sheet.end.into(),
+            escapes: sheet.escapes.into_iter().collect(),
+            digest: pixels.finalize().into(),
+        }
+    }
+
+    /// Height of the last page: its rows, rounded up, but never over a full page.
+    fn hug(&self, rows: u32) -> u32 {
+        let Options { height, grid, min_height, .. } = *self.options;
+        match grid {
+            0 => height,
+            _ => rows.max(min_height).div_ceil(grid).saturating_mul(grid).min(height),
+        }
+    }
+
+    /// The value of the text chunk: for people and tools, never for read-back.
+    fn note(&self, sheet: &Sheet) -> String {
+        let Options { cell, ink, .. } = *self.options;
+        let mut lines = vec![format!("grammar={GRAMMAR}"), format!("page={}", sheet.number)];
+        if let (Some(low), Some(high)) = (sheet.turns.iter().min(), sheet.turns.iter().max()) {
+            lines.push(format!("turns={low}-{high}"));
+        }
+        lines.push(format!("cell={}x{}", cell.width, cell.height));
+        lines.push(format!("ink={}", if ink == Ink::Grey { "grey" } else { "mono" }));
+        let source = source_digest(self.segments, sheet.start, sheet.end);
+        let hex: String = source.iter().map(|byte| format!("{byte:02x}")).collect();
+        lines.push(format!("source={hex}"));
+        lines.join("\n")
+    }
+}
+
+/// SHA-256 of what stands on a page: a bar as `bar TURN KIND` and a line feed, a text as `text BYTES`,
+/// a line feed and its bytes.
+fn source_digest(segments: &[Segment<'_>], start: Place, end: Place) -> [u8; 32] {
+    let mut digest = Sha256::new();
+    for (index, segment) in segments.iter().enumerate().take(end.segment + 1).skip(start.segment) {
+        match segment {
+            Segment::Bar { turn, kind } if index < end.segment => digest.update(format!("bar {turn} {kind}\n")),
+            Segment::Bar { .. } => {}
+            Segment::Text(bytes) => {
+                let from = if index == start.segment { start.byte } else { 0 };
+                let to = if index == end.segment { end.byte } else { bytes.len() };
+                if from < to {
+                    digest.update(format!("text {}\n", to - from));
+                    digest.update(&bytes[from..to]);
+                }
+            }
+        }
+    }
+    digest.finalize().into()
+}
