@@ -1,0 +1,239 @@
+"""Anthropic Messages: https://docs.claude.com/en/api/messages"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from ..messages import (
+    History,
+    Image,
+    Message,
+    Note,
+    Opaque,
+    Part,
+    Reasoning,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from . import common
+
+WIRE = "anthropic"
+LIST_KEY = "messages"
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+_EPHEMERAL = {"type": "ephemeral"}
+
+
+def read(source: Any) -> History:
+    """Read a request body or a bare list of messages."""
+    items, body, bare = common.open_body(source, LIST_KEY, WIRE)
+    system = None
+    if isinstance(body.get("system"), str | list):
+        system = Message("system", _Reader().content(body.pop("system"), "system"))
+    return History(
+        messages=read_messages(items),
+        format=WIRE,
+        wire=WIRE,
+        system=system,
+        tools=common.take_tools(body),
+        body=body,
+        bare=bare,
+        model=common.model_of(body),
+    )
+
+
+def read_messages(items: list[Any]) -> list[Message]:
+    """Read a list of native messages; results and a user's words in one message become two."""
+    reader = _Reader()
+    return [message for at, item in enumerate(items) for message in reader.message(item, f"messages[{at}]")]
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.names: dict[str, str] = {}
+
+    def message(self, item: Any, where: str) -> list[Message]:
+        item = common.as_object(item, where)
+        word = item.get("role")
+        role = _ROLES.get(word, "user") if isinstance(word, str) else "user"
+        if not isinstance(item.get("content"), str | list):
+            return [Message(role, (), native=item)]
+        envelope = common.without(item, "content")
+        parts = self.content(item["content"], role)
+        results = tuple(part for part in parts if isinstance(part, ToolResult))
+        if not results:
+            return [Message(role, parts, native=envelope)]
+        tool = Message("tool", results, native=envelope)
+        if len(results) == len(parts):
+            return [tool]
+        places = tuple(at for at, part in enumerate(parts) if not isinstance(part, ToolResult))
+        rest = tuple(parts[at] for at in places)
+        # The place of each part in the shared message, so that a writer can weave them in again.
+        return [tool, Message("user", rest, native=(len(parts), places), joined=True)]
+
+    def content(self, content: Any, role: Role) -> tuple[Part, ...]:
+        if isinstance(content, str):
+            return (Text(content),)
+        return tuple(self.block(block, role) for block in content)
+
+    def block(self, block: Any, role: Role) -> Part:
+        kind = common.kind_of(block)
+        match kind, block:
+            case "text", {"text": str(text)}:
+                return Text(text, native=block)
+            case "image", {"source": dict()}:
+                return _image(block, "user")
+            case "thinking", {"thinking": str(text)}:
+                signature = block.get("signature")
+                size = len(text) or (len(signature) if isinstance(signature, str) else 0)
+                return Reasoning(text, bool(signature), size, native=block)
+            case "redacted_thinking", {"data": str(data)}:
+                return Reasoning("", True, len(data), native=block)
+            case "tool_use", {"id": str(call), "name": str(name)} if role == "assistant":
+                self.names[call] = name
+                return ToolCall(call, name, common.arguments_text(block.get("input", {})), native=block)
+            case "tool_result", {"tool_use_id": str(call)} if role == "user":
+                error = bool(block.get("is_error"))
+                return ToolResult(call, _result(block), error, self.names.get(call, ""), native=block)
+        return _opaque(kind, block)
+
+
+def _result(block: dict[str, Any]) -> tuple[Text | Image | Opaque, ...]:
+    """What stands in a tool result."""
+    content = block.get("content")
+    if isinstance(content, str):
+        return (Text(content),)
+    return tuple(_result_part(each) for each in content) if isinstance(content, list) else ()
+
+
+def _result_part(block: Any) -> Text | Image | Opaque:
+    kind = common.kind_of(block)
+    match kind, block:
+        case "text", {"text": str(text)}:
+            return Text(text, native=block)
+        case "image", {"source": dict()}:
+            return _image(block, "tool")
+    return _opaque(kind, block)
+
+
+def _opaque(kind: str, block: Any) -> Opaque:
+    """A block carried through. Server tools pair by ``tool_use_id``, whatever their names."""
+    pair = None
+    if isinstance(block, dict):
+        pair = block.get("tool_use_id") or (block.get("id") if kind.endswith("tool_use") else None)
+    return Opaque(kind, block, pair=pair if isinstance(pair, str) else None)
+
+
+def _image(block: dict[str, Any], owner: Literal["user", "tool"]) -> Image | Opaque:
+    match block["source"]:
+        case {"type": "base64", "data": data, **rest}:
+            raw = common.decode64(data)
+            if raw is not None:
+                return common.picture(raw, rest.get("media_type"), owner, block)
+        case {"type": "url", "url": str(url)}:
+            return Image(None, owner=owner, url=url, native=block)
+        case {"type": "file", "file_id": str(file_id)}:
+            return Image(None, owner=owner, file_id=file_id, native=block)
+    return _opaque("image", block)
+
+
+def write(history: History) -> tuple[dict[str, Any], list[Note]]:
+    """Write a request body. Native objects in the history are taken to be of this wire."""
+    body = common.open_request(history)
+    if history.system is not None:
+        body["system"] = _write_content(history.system.parts)
+    if history.tools is not None:
+        body["tools"] = history.tools
+    body[LIST_KEY] = write_messages(history.messages)
+    return body, []
+
+
+def write_messages(messages: list[Message]) -> list[dict[str, Any]]:
+    """Write a list of native messages; a joined message goes back into the one before it."""
+    out: list[dict[str, Any]] = []
+    before: Message | None = None
+    for message in messages:
+        if message.joined and before is not None and before.role == "tool":
+            out[-1]["content"] = _weave(out[-1]["content"], _write_blocks(message.parts), message.native)
+        else:
+            out.append(_write_message(message))
+        before = message
+    return out
+
+
+def _write_message(message: Message) -> dict[str, Any]:
+    envelope = message.native if isinstance(message.native, dict) else {}
+    if message.role == "tool":
+        return {**envelope, "role": "user", "content": _write_blocks(message.parts)}
+    head = {**envelope, "role": common.role_word(message, _ROLES, message.role)}
+    if not message.parts and "content" in envelope:  # neither text nor list came, so that stays
+        return head
+    return {**head, "content": _write_content(message.parts)}
+
+
+def _weave(results: list[Any], rest: list[Any], native: Any) -> list[Any]:
+    """Results first, unless the parts were read from other places and nothing came or went since."""
+    if not isinstance(native, tuple) or native[0] != len(results) + len(rest) or len(native[1]) != len(rest):
+        return results + rest
+    places = dict(zip(native[1], rest, strict=True))
+    others = iter(results)
+    return [places[at] if at in places else next(others) for at in range(native[0])]
+
+
+def _write_content(parts: tuple[Part, ...]) -> str | list[Any]:
+    text = common.lone_text(parts)
+    return text if text is not None else _write_blocks(parts)
+
+
+def _write_blocks(parts: tuple[Part, ...]) -> list[Any]:
+    return [_write_block(part) for part in common.shown(parts)]
+
+
+def _write_block(part: Part) -> Any:
+    match part:
+        case Text():
+            return _marked({**(part.native or {"type": "text"}), "text": part.text}, part.mark)
+        case Image():
+            return _marked(dict(part.native) if part.native else _write_image(part), part.mark)
+        case ToolCall():
+            native = part.native or {"type": "tool_use"}
+            block = {**native, "id": part.id, "name": part.name}
+            if "input" not in native or common.arguments_text(native["input"]) != part.arguments:
+                block["input"] = common.arguments_object(part.arguments)
+            return block
+        case ToolResult():
+            return _write_result(part)
+        case Reasoning() | Opaque():
+            return part.native
+
+
+def _write_result(part: ToolResult) -> dict[str, Any]:
+    native = part.native or {"type": "tool_result"}
+    block = {**native, "tool_use_id": part.call_id}
+    if part.error != bool(native.get("is_error")):
+        block["is_error"] = part.error
+    if part.parts or isinstance(native.get("content"), str | list):
+        block["content"] = _write_content(part.parts)
+    return block
+
+
+def _write_image(image: Image) -> dict[str, Any]:
+    source: dict[str, Any]
+    if image.data is not None:
+        source = {"type": "base64", "media_type": image.media_type, "data": common.encode64(image.data)}
+    elif image.url is not None:
+        source = {"type": "url", "url": image.url}
+    else:
+        source = {"type": "file", "file_id": image.file_id}
+    block: dict[str, Any] = {"type": "image", "source": source}
+    if image.owner == "page":
+        # A page that is scaled down cannot be read: better a refusal than a silent loss.
+        block["transformations"] = {"oversized_image": "error"}
+    return block
+
+
+def _marked(block: dict[str, Any], mark: bool) -> dict[str, Any]:
+    if mark and not block.get("cache_control"):
+        block["cache_control"] = dict(_EPHEMERAL)
+    return block

@@ -1,0 +1,181 @@
+"""What the wires share: plain objects, arguments, base64, images, bodies and their lists."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+from ..errors import BadInput
+from ..messages import History, Image, Message, Note, Opaque, Part, Reasoning, Role, Text
+from . import images
+
+# How deep a client's object can stand in a body: list, message, content, block, its content, block.
+_DEPTH = 8
+
+
+def plain(value: Any, depth: int = _DEPTH) -> Any:
+    """The same value with objects of the official clients (those with ``model_dump``) as dicts and lists.
+
+    What holds none of them comes back as the very same object.
+    """
+    if isinstance(value, str | int | float | bytes) or value is None or depth == 0:
+        return value
+    if isinstance(value, dict):
+        changed = {key: new for key, old in value.items() if (new := plain(old, depth - 1)) is not old}
+        return {**value, **changed} if changed else value
+    if isinstance(value, list | tuple):
+        items = [plain(item, depth - 1) for item in value]
+        if isinstance(value, list) and all(new is old for new, old in zip(items, value, strict=True)):
+            return value
+        return items
+    dump = getattr(value, "model_dump", None)
+    if dump is None:
+        return value
+    return dump(mode="json", exclude_unset=True, by_alias=True)
+
+
+def open_body(source: Any, key: str, wire: str) -> tuple[list[Any], dict[str, Any], bool]:
+    """The list of messages, the other fields of the request, and whether the list came bare."""
+    if isinstance(source, list):
+        return source, {}, True
+    if not isinstance(source, dict):
+        raise BadInput(f"a {type(source).__name__} is neither a request body nor a list of messages", wire)
+    items = source.get(key)
+    if not isinstance(items, list):
+        seen = "missing" if key not in source else f"a {type(items).__name__}"
+        raise BadInput(f'"{key}" is {seen}', wire, f'pass a body with a list "{key}", or the list itself')
+    return items, {name: value for name, value in source.items() if name != key}, False
+
+
+def take_tools(body: dict[str, Any]) -> list[Any] | None:
+    """The tool definitions, taken out of the body if they are a list (anything else stays where it is)."""
+    return body.pop("tools") if isinstance(body.get("tools"), list) else None
+
+
+def open_request(history: History) -> dict[str, Any]:
+    """The fields of a new request body beside messages, system and tools."""
+    named = history.model and "model" not in history.body
+    return {"model": history.model, **history.body} if named else dict(history.body)
+
+
+def model_of(body: dict[str, Any]) -> str | None:
+    model = body.get("model")
+    return model if isinstance(model, str) else None
+
+
+def as_object(item: Any, where: str) -> dict[str, Any]:
+    if not isinstance(item, dict):
+        raise BadInput(f"a {type(item).__name__} where a message is due", where)
+    return item
+
+
+def without(item: dict[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: value for key, value in item.items() if key not in keys}
+
+
+def kind_of(block: Any) -> str:
+    """The wire type of a block, for naming what is carried through."""
+    kind = block.get("type") if isinstance(block, dict) else None
+    return kind if isinstance(kind, str) else type(block).__name__
+
+
+def role_word(message: Message, words: dict[str, Role], default: str) -> str:
+    """The wire's word for the role: the one it was read with, while the role is still that one."""
+    word = message.native.get("role") if isinstance(message.native, dict) else None
+    if isinstance(word, str) and words.get(word, "user") == message.role:
+        return word
+    return default
+
+
+def lone_text(parts: Sequence[Part]) -> str | None:
+    """The text of content that is one plain string: a single text that no block was read for."""
+    if len(parts) == 1 and isinstance(part := parts[0], Text) and part.native is None and not part.mark:
+        return part.text
+    return None
+
+
+def shown(parts: Iterable[Part]) -> list[Part]:
+    """The parts a model may see and the wire can hold: no private copies, no reasoning of elsewhere."""
+    return [part for part in parts if not _hidden(part)]
+
+
+def _hidden(part: Part) -> bool:
+    return isinstance(part, Reasoning | Opaque) and (
+        part.native is None or (isinstance(part, Opaque) and part.private)
+    )
+
+
+def has_pages(messages: Iterable[Message]) -> bool:
+    parts = (part for message in messages for part in message.parts)
+    inner = (each for part in parts for each in (part, *getattr(part, "parts", ())))
+    return any(isinstance(each, Image) and each.owner == "page" for each in inner)
+
+
+def arguments_text(value: Any) -> str:
+    """JSON text of a call's arguments: compact, in the order they came, text kept as it is."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def arguments_object(text: str) -> dict[str, Any]:
+    """The arguments as an object; what is not one (free text, torn JSON) stands under ``arguments``."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None if not text.strip() else text
+    if value is None:
+        return {}
+    return value if isinstance(value, dict) else {"arguments": value}
+
+
+def decode64(text: Any) -> bytes | None:
+    """The bytes of base64 in either alphabet, padded or not; ``None`` if it is no base64."""
+    if isinstance(text, bytes):
+        return text
+    if not isinstance(text, str):
+        return None
+    try:
+        raw = text.encode("ascii")
+        if b"-" in raw or b"_" in raw:
+            raw = raw.translate(bytes.maketrans(b"-_", b"+/"))
+        try:
+            return base64.b64decode(raw)
+        except binascii.Error:
+            return base64.b64decode(raw.rstrip(b"=\r\n ") + b"==")
+    except (UnicodeEncodeError, binascii.Error):
+        return None
+
+
+def encode64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
+
+
+def picture(data: bytes, media_type: Any, owner: Literal["user", "tool"], native: Any) -> Image:
+    """An image of the given bytes; the media type is what the wire says, else what the header tells."""
+    width, height = images.size(data)
+    told = media_type if isinstance(media_type, str) and media_type else images.media_type(data)
+    return Image(data, told or "image/png", width, height, owner, native=native)
+
+
+def open_data_url(url: str) -> tuple[str, bytes] | None:
+    """Media type and bytes of a base64 ``data:`` URL (RFC 2397)."""
+    head, comma, tail = url.partition(",")
+    if not comma or not head.startswith("data:") or not head.endswith(";base64"):
+        return None
+    data = decode64(tail)
+    return None if data is None else (head[5:-7].partition(";")[0], data)
+
+
+def data_url(image: Image) -> str | None:
+    """The URL by which the OpenAI wires take an image; ``None`` if it has neither bytes nor a URL."""
+    if image.data is None:
+        return image.url
+    return f"data:{image.media_type};base64,{encode64(image.data)}"
+
+
+def counted(where: str, counts: Counter[str]) -> list[Note]:
+    """One note a kind: how many of each."""
+    return [Note(where, f"{what} ({count})") for what, count in counts.items()]

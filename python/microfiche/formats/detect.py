@@ -1,0 +1,160 @@
+"""Which wire or transcript format is this?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..errors import UnknownFormat
+from .jsonl import Line, Loaded
+
+_SESSION_KEYS = frozenset({"uuid", "parentUuid", "sessionId", "leafUuid", "isSidechain"})
+_STREAM_TYPES = frozenset(
+    {"system", "assistant", "user", "result", "stream_event", "rate_limit_event", "tool_progress"}
+)
+_MESSAGE_KEYS = frozenset({"role", "type", "parts"})
+_CHAT_ROLES = frozenset({"tool", "developer", "function"})
+_CHAT_BLOCKS = frozenset({"image_url", "input_audio", "refusal", "file"})
+_CHAT_KEYS = frozenset({"tool_calls", "function_call", "tool_call_id", "refusal"})
+_CHAT_BODY = frozenset(
+    {"max_completion_tokens", "frequency_penalty", "presence_penalty", "response_format", "n"}
+)
+_ANTHROPIC_BLOCKS = frozenset(
+    {"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document", "server_tool_use"}
+)
+_RESPONSES_BLOCKS = frozenset({"input_text", "output_text", "input_image", "input_file"})
+_OPENAI_MODELS = ("gpt", "chatgpt", "o1", "o3", "o4")
+_KNOWN_ELSE = {
+    "session_meta": "a Codex rollout",
+    "response_item": "a Codex rollout",
+    "session": "a pi session",
+}
+
+
+def detect(loaded: Loaded, prefer: str | None = None) -> str:
+    """The name of the format. Where several fit (messages of text alone), ``prefer`` decides, else Anthropic.
+
+    Raises UnknownFormat that says what was seen.
+    """
+    if loaded.lines:
+        found = _lines(loaded.lines)
+        if found is None and all("role" in line.value for line in loaded.lines):
+            return _messages([line.value for line in loaded.lines], {}, prefer)
+        if found is not None:
+            return found
+        raise _unknown(loaded, _seen_lines(loaded.lines))
+    document = loaded.document
+    if isinstance(document, list):
+        if document and all(isinstance(item, dict) for item in document):
+            found = _lines([Line(at, item) for at, item in enumerate(document, 1)])
+            if found is not None:
+                return found
+        if not document or any(isinstance(item, dict) and _MESSAGE_KEYS & item.keys() for item in document):
+            return _messages(document, {}, prefer)
+        raise _unknown(loaded, f"a list of {_kinds(document)}")
+    if isinstance(document, dict):
+        found = _body(document, prefer) or _lines([Line(1, document)])
+        if found is not None:
+            return found
+        raise _unknown(loaded, f"an object with {_names(document)}")
+    raise _unknown(loaded, f"a {type(document).__name__}")
+
+
+def _body(body: dict[str, Any], prefer: str | None) -> str | None:
+    version = body.get("schema_version")
+    if isinstance(body.get("steps"), list) and ("agent" in body or str(version).startswith("ATIF")):
+        return "atif"
+    if "contents" in body:
+        return "gemini"
+    if isinstance(body.get("messages"), list):
+        return _messages(body["messages"], body, prefer)
+    if isinstance(body.get("input"), list | str):
+        return "openai_responses"
+    return None
+
+
+def _lines(lines: Iterable[Line]) -> str | None:
+    """The kind of session file by the first line that tells."""
+    for line in lines:
+        kind = line.value.get("type")
+        if _SESSION_KEYS & line.value.keys() and "session_id" not in line.value and isinstance(kind, str):
+            return "claude_code"
+        if kind in _STREAM_TYPES and ("session_id" in line.value or "parent_tool_use_id" in line.value):
+            return "claude_stream"
+        if kind in ("assistant", "user") and isinstance(line.value.get("message"), dict):
+            return "claude_stream"
+    return None
+
+
+def _messages(items: list[Any], body: dict[str, Any], prefer: str | None) -> str:
+    """The wire of a list of messages, by the first thing in it that only one wire has."""
+    for item in items:
+        if isinstance(item, dict) and (found := _message(item)) is not None:
+            return found
+    tools = [tool for tool in _list(body, "tools") if isinstance(tool, dict)]
+    if "system" in body or any("input_schema" in tool for tool in tools):
+        return "anthropic"
+    if _CHAT_BODY & body.keys() or any("function" in tool for tool in tools):
+        return "openai_chat"
+    if prefer == "anthropic" or prefer == "openai_chat" or (prefer == "openai_responses" and not body):
+        return prefer
+    model = str(body.get("model", "")).rpartition("/")[2]
+    opens = items[0].get("role") if items and isinstance(items[0], dict) else None
+    if model.startswith(_OPENAI_MODELS) or (opens == "system" and model and "claude" not in model):
+        return "openai_chat"
+    return "anthropic"
+
+
+def _message(item: dict[str, Any]) -> str | None:
+    if "parts" in item or item.get("role") == "model":
+        return "gemini"
+    if "role" not in item:
+        return "openai_responses" if isinstance(item.get("type"), str) else None
+    if (item["role"] in _CHAT_ROLES and item.get("type") != "message") or _CHAT_KEYS & item.keys():
+        return "openai_chat"
+    if item.get("type") == "message":
+        return "openai_responses"
+    content = item.get("content")
+    if content is None:
+        return "openai_chat"
+    kinds = {block.get("type") for block in _list(item, "content") if isinstance(block, dict)}
+    for wire, blocks in (
+        ("openai_responses", _RESPONSES_BLOCKS),
+        ("openai_chat", _CHAT_BLOCKS),
+        ("anthropic", _ANTHROPIC_BLOCKS),
+    ):
+        if any(kind in blocks for kind in kinds):
+            return wire
+    marked = any("cache_control" in block for block in _list(item, "content") if isinstance(block, dict))
+    return "anthropic" if marked else None
+
+
+def _list(item: dict[str, Any], key: str) -> list[Any]:
+    value = item.get(key)
+    return value if isinstance(value, list) else []
+
+
+def _seen_lines(lines: list[Line]) -> str:
+    kinds = [str(line.value["type"]) for line in lines if "type" in line.value]
+    for kind in kinds:
+        if kind in _KNOWN_ELSE:
+            return f"{_KNOWN_ELSE[kind]}, which no reader here takes"
+    if kinds:
+        return f"lines of type {', '.join(list(dict.fromkeys(kinds))[:5])}"
+    return f"lines of objects with {_names(lines[0].value)}"
+
+
+def _names(item: dict[str, Any]) -> str:
+    return ", ".join(f'"{key}"' for key in list(item)[:6]) or "no fields"
+
+
+def _kinds(items: list[Any]) -> str:
+    return ", ".join(sorted({type(item).__name__ for item in items}))
+
+
+def _unknown(loaded: Loaded, seen: str) -> UnknownFormat:
+    return UnknownFormat(
+        f"no known format: {seen}",
+        loaded.where,
+        "name the format, or pass a request body, a list of messages, or a session file",
+    )
