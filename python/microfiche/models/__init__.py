@@ -1,0 +1,46 @@
+"""Models: what they bill for images, what they see and accept, how small they read."""
+
+from __future__ import annotations
+
+from .billing import image_tokens, rejects, resized, seen, side_limit
+from .catalogue import (
+    FIDELITIES,
+    Cell,
+    Fidelity,
+    ManyImages,
+    Model,
+    Prices,
+    Regime,
+    catalogue,
+    cell_for,
+    find,
+    regimes,
+)
+from .geometry import Geometry, cost_ratio, hug, never_pays, page
+from .tokens import Ruler, cost
+
+__all__ = [
+    "FIDELITIES",
+    "Cell",
+    "Fidelity",
+    "Geometry",
+    "ManyImages",
+    "Model",
+    "Prices",
+    "Regime",
+    "Ruler",
+    "catalogue",
+    "cell_for",
+    "cost",
+    "cost_ratio",
+    "find",
+    "hug",
+    "image_tokens",
+    "never_pays",
+    "page",
+    "regimes",
+    "rejects",
+    "resized",
+    "seen",
+    "side_limit",
+]
