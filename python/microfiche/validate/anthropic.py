@@ -1,0 +1,744 @@
+"""What the Anthropic Messages API demands of a request.
+
+Sources: the error texts of public reports (named at each rule where they are quoted), the types of the
+anthropic package 2.14 and the vision and tool-use pages of platform.claude.com, read 2026-11-30.
+Whatever is not known to be refused is let through: unknown block types, unknown fields, what stands
+beside the conversation in a body (``max_tokens`` and the like are the caller's).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from microfiche.validate import images
+from microfiche.validate.draft import BEGINS, CONTINUE, EMPTY, NO_RESULT, Draft, Limits, Object, blank, texts
+from microfiche.validate.pairs import (
+    Ledger,
+    Slot,
+    as_object,
+    clean,
+    drop_copies,
+    rename,
+    settle,
+    short,
+    string,
+)
+
+# providers.md §1. The 600 images are those of the million-token models (100 with a 200k window), the
+# 10 MB are the first-party API's (5 MB on Bedrock and Vertex): the larger figure wherever two are known.
+LIMITS = Limits(
+    images=600,
+    image_side=8000,
+    many_images=20,
+    many_images_side=2000,
+    image_bytes=10 * 1024 * 1024,
+    request_bytes=32 * 1024 * 1024,
+    image_types=frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"}),
+)
+
+_ROLES = ("user", "assistant", "system")
+_ID = re.compile(r"[a-zA-Z0-9_-]+")  # "tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")  # "tools.0.custom.name: String should match pattern …{1,128}"
+_NAME_LENGTH = 128
+_THOUGHTS = ("thinking", "redacted_thinking")
+_MARKS = 4
+
+
+def check(draft: Draft) -> None:
+    """Find and mend, in an order in which no cure makes a fault for a rule already passed."""
+    messages = draft.messages
+    if not messages:
+        draft.fault("no-messages", draft.key, "there is no message", "send at least one message")
+        return
+    _shapes(draft)
+    _roles(draft)
+    _blocks(draft)
+    _thoughts(draft)
+    _calls(draft)
+    _pairs(draft)
+    _server_pairs(draft)
+    _system(draft)
+    pictures = list(_pictures(draft))
+    images.check(draft, pictures, strict_type=True)
+    _ends(draft)
+    _empty(draft)
+    _marks(draft)
+    _tools(draft)
+    images.check_bytes(draft, pictures)
+
+
+def claude_version(model: str | None) -> tuple[int, int] | None:
+    """Version of a Claude model by its name: ``claude-opus-4-6`` → (4, 6); ``None`` if it tells none.
+
+    A date is no version: ``claude-opus-4-20250514`` → (4, 0).
+    """
+    if model is None:
+        return None
+    found = re.search(
+        r"(?:claude-(?:[a-z]+-)?|(?:opus|sonnet|haiku|fable|mythos)-)(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)",
+        model.lower(),
+    )
+    return (int(found[1]), int(found[2] or 0)) if found else None
+
+
+def _older(draft: Draft, version: tuple[int, int]) -> bool:
+    known = claude_version(draft.model)
+    return known is not None and known < version
+
+
+def _refuses_prefill(draft: Draft) -> bool:
+    # Claude 4.6 and later refuse a final assistant message; without a model's name it is not judged.
+    known = claude_version(draft.model)
+    return known is not None and known >= (4, 6)
+
+
+def blocks(message: Object) -> list[Any]:
+    """The blocks of a message; none where its content is a string."""
+    content = message.get("content")
+    return content if isinstance(content, list) else []
+
+
+def _shapes(draft: Draft) -> None:
+    """Messages are objects whose content is a string or a list of typed blocks."""
+    kept: list[Any] = []
+    for index, message in enumerate(draft.messages):
+        if isinstance(message, dict):
+            kept.append(message)
+            content = message.get("content")
+            if isinstance(content, list):
+                message["content"] = _typed(draft, message, content)
+            elif isinstance(content, dict):
+                draft.fault(
+                    "content-shape",
+                    draft.at(message, ".content"),
+                    "is a block, not a list",
+                    "put it in a list",
+                    "content put in a list",
+                )
+                message["content"] = _typed(draft, message, [content])
+            elif content is not None and not isinstance(content, str):
+                draft.fault(
+                    "content-shape",
+                    draft.at(message, ".content"),
+                    f"is a {type(content).__name__}",
+                    "write it as text",
+                    "content written as text",
+                )
+                message["content"] = str(content)
+        else:
+            draft.fault(
+                "message-shape",
+                f"{draft.key}[{index}]",
+                "is not an object",
+                "make it a message with a role and content",
+                "made a user message" if isinstance(message, str) else "left out",
+            )
+            if isinstance(message, str):
+                kept.append({"role": "user", "content": message})
+    draft.messages[:] = kept
+
+
+def _typed(draft: Draft, message: Object, content: list[Any]) -> list[Any]:
+    kept: list[Any] = []
+    for index, block in enumerate(content):
+        if isinstance(block, dict) and isinstance(block.get("type"), str):
+            kept.append(block)
+            continue
+        place = draft.at(message, f".content[{index}]")
+        if isinstance(block, dict) and isinstance(block.get("text"), str):
+            draft.fault("block-shape", place, "has no type", "name the block's type", "type text added")
+            kept.append(draft.adopt({"type": "text", **block}, block))
+            kept[-1]["type"] = "text"
+        elif isinstance(block, str):
+            draft.fault("block-shape", place, "is a string", "make it a text block", "made a text block")
+            kept.append({"type": "text", "text": block})
+        else:
+            draft.fault("block-shape", place, "is not a typed block", "leave it out", "left out")
+    return kept
+
+
+def _roles(draft: Draft) -> None:
+    for message in draft.messages:
+        role = message.get("role")
+        if role == "system" and _older(draft, (4, 8)):
+            # Messages of role system inside the list came with Claude 4.8.
+            draft.fault(
+                "role",
+                message,
+                "this model takes no system message inside the list",
+                "use `system` or the role user",
+                "role set to user",
+            )
+            message["role"] = "user"
+        elif role not in _ROLES:
+            new = "assistant" if role == "model" else "user"
+            draft.fault(
+                "role",
+                message,
+                f"the role {role!r} is not known",
+                f"use one of {', '.join(_ROLES)}",
+                f"role set to {new}",
+            )
+            message["role"] = new
+
+
+def _blocks(draft: Draft) -> None:
+    """Blocks that are empty, or stand where their kind may not."""
+    for message in draft.messages:
+        content = message.get("content")
+        if not isinstance(content, list):
+            continue
+        role = message["role"]
+        kept: list[Any] = []
+        for block in content:
+            made = _block(draft, block, role)
+            if made is not None:
+                kept.append(made)
+        message["content"] = kept
+
+
+def _block(draft: Draft, block: Object, role: str) -> Object | None:
+    """The block, mended where needed; ``None`` to leave it out."""
+    type_ = block["type"]
+    if type_ == "text":
+        if not isinstance(block.get("text"), str) or blank(block["text"]):
+            # "text content blocks must be non-empty", "… must contain non-whitespace text"
+            draft.fault(
+                "empty-text", block, "the text block is empty", "leave it out", "empty text block left out"
+            )
+            return None
+        return block
+    if type_ == "compaction":
+        if block.get("content") == "":
+            draft.fault("empty-compaction", block, 'the content is ""', "use null", "content set to null")
+            block["content"] = None
+        return block
+    if role != "assistant" and (type_ in _THOUGHTS or type_ == "tool_use"):
+        name = block.get("name")
+        cure = "leave it out" if type_ != "tool_use" else "put it in an assistant message"
+        draft.fault("block-role", block, f"{type_} in a message of role {role}", cure, f"{type_} left out")
+        if type_ != "tool_use":
+            return None
+        return _text(draft, f"(a call of {name} stood here)", block)
+    if role != "user" and type_ in ("tool_result", "image"):
+        what = f"{type_} in a message of role {role}"
+        draft.fault("block-role", block, what, "put it in a user message", f"{type_} replaced by text")
+        if type_ == "image":
+            return _text(draft, f"[image left out: it stood in a message of role {role}]", block)
+        return _text(
+            draft, "\n".join(filter(None, ("(result of a tool call)", texts(block.get("content"))))), block
+        )
+    if type_ == "tool_result":
+        _result(draft, block)
+    return block
+
+
+def _text(draft: Draft, text: str, like: Object) -> Object:
+    made: Object = {"type": "text", "text": text}
+    draft.adopt(made, like)
+    return made
+
+
+def _result(draft: Draft, block: Object) -> None:
+    content = block.get("content")
+    if content is not None and not isinstance(content, (str, list)):
+        draft.fault(
+            "result-shape", block, "the content is no string or list", "write it as text", "written as text"
+        )
+        content = block["content"] = json.dumps(content, ensure_ascii=False)
+    if isinstance(content, list):
+        kept = []
+        for part in _typed(draft, block, content):
+            # White space alone is only known to be refused outside results.
+            if part["type"] == "text" and not (isinstance(part.get("text"), str) and part["text"]):
+                draft.fault(
+                    "empty-text", part, "the text block is empty", "leave it out", "empty text block left out"
+                )
+            else:
+                kept.append(part)
+        block["content"] = content = kept
+    if block.get("is_error") is True and not content:
+        # "content cannot be empty if is_error is true"
+        draft.fault(
+            "empty-error", block, "an error result without content", "say that there was none", "content set"
+        )
+        block["content"] = "(no output)"
+
+
+def _thoughts(draft: Draft) -> None:
+    """Reasoning: signed, in front where the model demands it, never cached, never last in the list."""
+    for message in draft.messages:
+        content = message.get("content")
+        if not isinstance(content, list) or message["role"] != "assistant":
+            continue
+        kept: list[Any] = []
+        for block in content:
+            if block["type"] in _THOUGHTS:
+                field = "signature" if block["type"] == "thinking" else "data"
+                if not (isinstance(block.get(field), str) and block[field]):
+                    draft.fault(
+                        "unsigned-thinking",
+                        block,
+                        f"{block['type']} without {field}",
+                        "leave it out",
+                        "left out",
+                    )
+                    continue
+                if block.get("cache_control") is not None:
+                    draft.fault(
+                        "cache-mark",
+                        block,
+                        "a cache mark on reasoning",
+                        "take it off",
+                        "cache mark taken off",
+                    )
+                    del block["cache_control"]
+            kept.append(block)
+        thoughts = [block for block in kept if block["type"] in _THOUGHTS]
+        if thoughts and kept[0]["type"] not in _THOUGHTS and _older(draft, (4, 6)):
+            # "If an assistant message contains any thinking blocks, the first block must be thinking":
+            # reported for models up to 4.5; later ones may think after they have begun to speak.
+            draft.fault(
+                "thinking-order",
+                thoughts[0],
+                "reasoning behind other blocks",
+                "put it first",
+                "reasoning put first",
+            )
+            kept = thoughts + [block for block in kept if block["type"] not in _THOUGHTS]
+        message["content"] = kept
+    last = draft.messages[-1]
+    if last["role"] == "assistant":
+        content = blocks(last)
+        while content and content[-1]["type"] in _THOUGHTS:
+            # "The final block in an assistant message cannot be `thinking`": in the last message only.
+            draft.fault(
+                "final-thinking", content[-1], "the list ends with reasoning", "leave it out", "left out"
+            )
+            content.pop()
+
+
+def _calls(draft: Draft) -> None:
+    """Names and inputs of calls, and the mended names in the definitions too."""
+    renamed: dict[str, str] = {}
+    for message in draft.messages:
+        if message["role"] != "assistant":
+            continue
+        for block in blocks(message):
+            if block["type"] != "tool_use":
+                continue
+            name = block.get("name")
+            if not (isinstance(name, str) and _NAME.fullmatch(name)):
+                new = renamed.setdefault(str(name), clean(name, "tool", _NAME_LENGTH))
+                draft.fault(
+                    "tool-name",
+                    block,
+                    f"the tool name {short(name)} is not 1 to {_NAME_LENGTH} of a-z A-Z 0-9 _ -",
+                    "rename the tool",
+                    f"named {new}",
+                )
+                block["name"] = new
+            if not isinstance(block.get("input"), dict):
+                draft.fault(
+                    "tool-input",
+                    block,
+                    "the input is not an object",
+                    "pass an object",
+                    "input made an object",
+                )
+                block["input"] = as_object(block.get("input"), "input")
+
+
+def _pairs(draft: Draft) -> None:
+    """Every call answered in the very next message, all siblings there, once each, results first."""
+    messages = draft.messages
+    batches: list[list[Slot]] = [[] for _ in messages]
+    ledger = Ledger()
+    for batch, message in zip(batches, messages, strict=True):
+        if message["role"] == "assistant":
+            calls = [block for block in blocks(message) if block["type"] == "tool_use"]
+            batch += [Slot(call, string(call.get("id"))) for call in calls]
+            ledger.open((slot.id, slot) for slot in batch)
+        elif message["role"] == "user" and isinstance(message.get("content"), list):
+            message["content"] = _answers(draft, message, ledger)
+    copies = drop_copies(draft, batches)
+    if copies:
+        for message in messages:
+            if isinstance(message.get("content"), list):
+                message["content"] = [block for block in message["content"] if id(block) not in copies]
+
+    def assign(slot: Slot, new: str) -> None:
+        slot.call["id"] = new
+        if slot.result is not None:
+            slot.result["tool_use_id"] = new
+
+    # "`tool_use` ids must be unique", in the whole request.
+    rename(draft, batches, lambda id_: _ID.fullmatch(id_) is not None, "of a-z A-Z 0-9 _ -", assign)
+    settle(
+        draft,
+        batches,
+        "content",
+        answers=lambda message: bool(message["role"] == "user"),
+        target=lambda: {"role": "user", "content": []},
+        stub=lambda slot: {
+            "type": "tool_result",
+            "tool_use_id": slot.id,
+            "content": NO_RESULT,
+            "is_error": True,
+        },
+        text=lambda text: [] if blank(text) else [{"type": "text", "text": text}],
+        results_first=True,
+    )
+
+
+def _answers(draft: Draft, message: Object, ledger: Ledger) -> list[Any]:
+    """The blocks of a user message; its results are matched to the calls before it."""
+    kept: list[Any] = []
+    for block in message["content"]:
+        if block["type"] != "tool_result":
+            kept.append(block)
+            continue
+        id_ = string(block.get("tool_use_id"))
+        slot = ledger.take(id_)
+        if slot is not None:
+            slot.result, slot.home = block, message
+            kept.append(block)
+        elif ledger.knows(id_):
+            # "each tool_use must have a single result"
+            draft.fault(
+                "duplicate-result", block, f"a second result for {short(id_)}", "leave it out", "left out"
+            )
+        else:
+            what = f"no call before it has the id {short(id_)}"
+            draft.fault(
+                "orphan-result", block, what, "leave it out, or keep its content as text", "kept as text"
+            )
+            kept.extend(_orphan(draft, block))
+    return kept
+
+
+def _orphan(draft: Draft, block: Object) -> list[Object]:
+    content = block.get("content")
+    text = texts(content)
+    head = f"(result of a call that is not in this conversation, {block.get('tool_use_id')})"
+    made = [_text(draft, f"{head}\n{text}" if text else head, block)]
+    if isinstance(content, list):
+        made += [part for part in content if part["type"] in ("image", "document")]
+    return made
+
+
+def _server_pairs(draft: Draft) -> None:
+    """``server_tool_use`` and its likes pair with any ``*_tool_result`` by id, before the user speaks again.
+
+    The result may open a later assistant message: a paused turn is sent back as it is, and calls made
+    from running code are answered while the code's own call is open.
+    """
+    waiting: dict[Any, tuple[Object, Object]] = {}
+    seen: set[Any] = set()
+    answered: set[Any] = set()
+    drop: dict[int, Object] = {}
+
+    def leave_open() -> None:
+        for block, message in waiting.values():
+            drop[id(block)] = message
+            draft.fault(
+                "unanswered-call",
+                block,
+                f"no result answers {block.get('id')}",
+                "leave the call out",
+                "call left out",
+            )
+        waiting.clear()
+
+    for message in draft.messages:
+        content = message.get("content")
+        if message["role"] == "user" and (
+            isinstance(content, str) or any(not _is_result(block["type"]) for block in blocks(message))
+        ):
+            leave_open()
+        for block in blocks(message):
+            type_ = block["type"]
+            if type_ != "tool_use" and type_.endswith("_tool_use"):
+                id_ = string(block.get("id"))
+                if id_ in seen:
+                    drop[id(block)] = message
+                    draft.fault(
+                        "duplicate-call",
+                        block,
+                        f"another call has the id {short(id_)}",
+                        "leave it out",
+                        "left out",
+                    )
+                else:
+                    seen.add(id_)
+                    waiting[id_] = (block, message)
+            elif type_ != "tool_result" and type_.endswith("_tool_result"):
+                id_ = string(block.get("tool_use_id"))
+                if waiting.pop(id_, None) is None:
+                    twice = id_ in answered
+                    drop[id(block)] = message
+                    draft.fault(
+                        "duplicate-result" if twice else "orphan-result",
+                        block,
+                        f"{'a second result for' if twice else 'no call before it has the id'} {short(id_)}",
+                        "leave it out",
+                        "left out",
+                    )
+                answered.add(id_)
+    if drop:
+        for message in {id(message): message for message in drop.values()}.values():
+            message["content"] = [block for block in message["content"] if id(block) not in drop]
+
+
+def _is_result(type_: str) -> bool:
+    return type_ == "tool_result" or type_.endswith("_tool_result")
+
+
+def _system(draft: Draft) -> None:
+    """System text: a string or text blocks, none of them empty, in the body or as a message."""
+    holders = [(message, "content") for message in draft.messages if message["role"] == "system"]
+    if not draft.bare and draft.body.get("system") is not None:
+        holders.append((draft.body, "system"))
+    for holder, key in holders:
+        content = holder.get(key)
+        if isinstance(content, str):
+            continue
+        if not isinstance(content, list):
+            if key == "system":
+                draft.fault("system-shape", key, "is no string or list", "pass text", "written as text")
+                holder[key] = texts([content]) or json.dumps(content, ensure_ascii=False)
+            continue
+        kept = []
+        for index, block in enumerate(content):
+            place = draft.at(block) if isinstance(block, dict) else f"{key}[{index}]"
+            if (
+                not isinstance(block, dict)
+                or block.get("type") != "text"
+                or not isinstance(block.get("text"), str)
+            ):
+                draft.fault(
+                    "system-shape", place, "only text blocks may stand here", "leave it out", "left out"
+                )
+            elif blank(block["text"]):
+                draft.fault(
+                    "empty-text",
+                    place,
+                    "the text block is empty",
+                    "leave it out",
+                    "empty text block left out",
+                )
+            else:
+                kept.append(block)
+        holder[key] = kept
+    if not draft.bare and draft.body.get("system") == [] and draft.repairs:
+        del draft.body["system"]
+
+
+def _pictures(draft: Draft) -> Iterator[images.Picture]:
+    """All images of the request, oldest first, those inside results included."""
+    for message in draft.messages:
+        for block in blocks(message):
+            if block["type"] == "image":
+                yield from _picture(draft, message, block)
+            elif block["type"] == "tool_result" and isinstance(block.get("content"), list):
+                for part in list(block["content"]):
+                    if part["type"] == "image":
+                        yield from _picture(draft, block, part)
+
+
+def _picture(draft: Draft, holder: Object, block: Object) -> Iterator[images.Picture]:
+    replace = _replacer(draft, holder, block)
+    source = block.get("source")
+    if not isinstance(source, dict) or not isinstance(source.get("type"), str):
+        draft.fault(
+            "image-shape", block, "the image has no source", "name its source", "replaced by a line of text"
+        )
+        replace("[image left out: it had no source]")
+    elif source["type"] != "base64":
+        yield images.Picture(block, None, None, replace)
+    elif not isinstance(source.get("data"), str):
+        draft.fault(
+            "image-shape", block, "the image has no data", "give its base64", "replaced by a line of text"
+        )
+        replace("[image left out: it had no data]")
+    else:
+        media_type = source.get("media_type")
+        yield images.Picture(
+            block,
+            source["data"],
+            media_type if isinstance(media_type, str) else None,
+            replace,
+            recode=lambda text: source.__setitem__("data", text),
+            retype=lambda text: source.__setitem__("media_type", text),
+        )
+
+
+def _replacer(draft: Draft, holder: Object, block: Object) -> Callable[[str], None]:
+    def replace(text: str) -> None:
+        made: Object = {"type": "text", "text": text}
+        if block.get("cache_control") is not None:
+            made["cache_control"] = block["cache_control"]
+        draft.adopt(made, block)
+        holder["content"] = [made if part is block else part for part in holder["content"]]
+
+    return replace
+
+
+def _ends(draft: Draft) -> None:
+    """The first message is the user's; the last one is not the assistant's where the model refuses that."""
+    messages = draft.messages
+    first = next((message for message in messages if message["role"] != "system"), None)
+    if first is not None and first["role"] == "assistant":
+        draft.fault(
+            "first-message",
+            first,
+            "the conversation begins with the assistant",
+            "begin with a user message",
+            "a user message put in front that says so",
+        )
+        messages.insert(0, {"role": "user", "content": BEGINS})
+    last = messages[-1]
+    if last["role"] != "assistant":
+        return
+    content = blocks(last)
+    # A paused turn of server tools and a compaction are sent back to be continued: that is no prefill.
+    if any(block["type"] == "compaction" or block["type"].endswith("_tool_use") for block in content):
+        return
+    if _refuses_prefill(draft):
+        draft.fault(
+            "final-assistant",
+            last,
+            "this model refuses a list that ends with the assistant",
+            "end with a user message",
+            "a short user message added",
+        )
+        messages.append({"role": "user", "content": CONTINUE})
+        return
+    text = (
+        last.get("content")
+        if not content
+        else content[-1].get("text")
+        if content[-1]["type"] == "text"
+        else None
+    )
+    if isinstance(text, str) and text and text[-1].isspace():
+        # "final assistant content cannot end with trailing whitespace"
+        draft.fault(
+            "final-space", last, "the last text ends with white space", "cut it off", "white space cut off"
+        )
+        if content:
+            content[-1]["text"] = text.rstrip()
+        else:
+            last["content"] = text.rstrip()
+
+
+def _empty(draft: Draft) -> None:
+    """ "all messages must have non-empty content except for the optional final assistant message"."""
+    last = draft.messages[-1]
+    for message in draft.messages:
+        content = message.get("content")
+        if content in ("", []) and message is last and message["role"] == "assistant":
+            continue
+        if not content or blank(content):
+            draft.fault(
+                "empty-message", message, "the message is empty", "leave it out or fill it", "a marker put in"
+            )
+            message["content"] = EMPTY
+
+
+def _marks(draft: Draft) -> None:
+    """At most four cache marks; the earliest go, those of messages before those of system and tools."""
+    marked: list[Object] = []
+    for message in draft.messages:
+        for block in blocks(message):
+            inner = block.get("content")
+            parts = inner if isinstance(inner, list) else []
+            marked += [
+                part
+                for part in (*parts, block)
+                if isinstance(part, dict) and part.get("cache_control") is not None
+            ]
+    for key in ("system", "tools"):
+        value = None if draft.bare else draft.body.get(key)
+        if isinstance(value, list):
+            marked += [
+                item for item in value if isinstance(item, dict) and item.get("cache_control") is not None
+            ]
+    for block in marked[: max(0, len(marked) - _MARKS)]:
+        draft.fault(
+            "cache-marks",
+            block,
+            f"{len(marked)} cache marks, the limit is {_MARKS}",
+            "keep the last ones",
+            "cache mark taken off",
+        )
+        del block["cache_control"]
+
+
+def _tools(draft: Draft) -> None:
+    """Tool blocks need definitions; a body that has none gets stubs of the names that are called."""
+    if draft.bare:
+        return
+    tools = draft.body.get("tools")
+    if isinstance(tools, list) and tools:
+        _definitions(draft, tools)
+        return
+    names = {
+        block["name"]: None
+        for message in draft.messages
+        for block in blocks(message)
+        if block["type"] == "tool_use" and message["role"] == "assistant"
+    }
+    if names:
+        draft.fault(
+            "no-tools",
+            "tools",
+            "there are tool calls but no tools",
+            "define the tools that are called",
+            f"stubs added for {', '.join(names)}",
+        )
+        draft.body["tools"] = [{"name": name, "input_schema": {"type": "object"}} for name in names]
+
+
+def _definitions(draft: Draft, tools: list[Any]) -> None:
+    kept: list[Any] = []
+    seen: set[str] = set()
+    for index, tool in enumerate(tools):
+        if not isinstance(tool, dict):
+            draft.fault("tool-shape", f"tools[{index}]", "is not an object", "leave it out", "left out")
+            continue
+        name = tool.get("name")
+        if tool.get("type") in (None, "custom"):
+            if not (isinstance(name, str) and _NAME.fullmatch(name)):
+                new = clean(name, "tool", _NAME_LENGTH)
+                draft.fault(
+                    "tool-name",
+                    tool,
+                    f"the tool name {short(name)} is not allowed",
+                    "rename it",
+                    f"named {new}",
+                )
+                name = tool["name"] = new
+            schema = tool.get("input_schema")
+            if not isinstance(schema, dict) or schema.get("type") != "object":
+                draft.fault(
+                    "tool-schema",
+                    tool,
+                    "the schema is not that of an object",
+                    "describe an object",
+                    "type set",
+                )
+                tool["input_schema"] = {**(schema if isinstance(schema, dict) else {}), "type": "object"}
+        if isinstance(name, str) and name in seen:
+            # "tools: Tool names must be unique."
+            draft.fault(
+                "duplicate-tool", tool, f"a second tool named {short(name)}", "leave it out", "left out"
+            )
+            continue
+        if isinstance(name, str):
+            seen.add(name)
+        kept.append(tool)
+    draft.body["tools"] = kept

@@ -1,0 +1,181 @@
+"""Rules about inline images that all wires share: encoding, kind, size, count and the bytes of a request."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from microfiche.formats.images import media_type as shown_type
+from microfiche.formats.images import size
+from microfiche.validate.draft import Draft
+
+
+@dataclass(slots=True)
+class Picture:
+    """An image of a request and the ways to change it in place.
+
+    ``data`` is base64 text (bytes where the client takes them), ``None`` where the image is only
+    named. ``replace`` puts a line of text in its stead.
+    """
+
+    node: Any
+    data: str | bytes | None
+    media_type: str | None
+    replace: Callable[[str], None]
+    recode: Callable[[str], None] | None = None
+    retype: Callable[[str], None] | None = None
+    width: int = 0
+    height: int = 0
+
+    @property
+    def weight(self) -> int:
+        return len(self.data) if self.data is not None else 0
+
+
+def split_data_url(url: str) -> tuple[str, str] | None:
+    """Media type and base64 text of a ``data:`` URL; ``None`` for any other URL."""
+    if url[:5].lower() != "data:":
+        return None
+    head, comma, data = url.partition(",")
+    if not comma:
+        return head[5:].partition(";")[0].lower(), ""
+    return head[5:].partition(";")[0].lower(), data
+
+
+def check(draft: Draft, pictures: Sequence[Picture], *, strict_type: bool, any_kind: bool = False) -> None:
+    """Judge every image, then their number.
+
+    ``strict_type``: the declared media type must be the one the bytes show. ``any_kind``: the
+    provider reads kinds whose headers are not known here, so that unknown bytes are no fault.
+    """
+    kept = [picture for picture in pictures if _sound(draft, picture, strict_type, any_kind)]
+    limits = draft.limits
+    many = limits.many_images is not None and len(kept) > limits.many_images
+    longest = limits.image_side
+    sized: list[Picture] = []
+    for picture in kept:
+        side = max(picture.width, picture.height)
+        if longest is not None and side > longest:
+            size = f"{picture.width}×{picture.height} px"
+            _drop(
+                draft,
+                "image-too-large",
+                picture,
+                f"{size}, the limit is {longest} px a side",
+                "make it smaller",
+            )
+        else:
+            sized.append(picture)
+    if many and limits.many_images_side is not None:
+        bound, kept, count = limits.many_images_side, sized, len(kept)
+        sized = []
+        for picture in kept:
+            if max(picture.width, picture.height) > bound:
+                what = (
+                    f"{picture.width}×{picture.height} px among {count} images; "
+                    f"more than {limits.many_images} may have at most {bound} px a side"
+                )
+                _drop(draft, "many-images-too-large", picture, what, "make it smaller or send fewer images")
+            else:
+                sized.append(picture)
+    if limits.images is not None:
+        for picture in sized[: max(0, len(sized) - limits.images)]:
+            what = f"{len(sized)} images, the limit is {limits.images}"
+            _drop(draft, "too-many-images", picture, what, "leave out the oldest images")
+
+
+def check_bytes(draft: Draft, pictures: Sequence[Picture]) -> None:
+    """The bytes of the whole request; the oldest images go until it fits."""
+    limit = draft.limits.request_bytes
+    if limit is None:
+        return
+    size = draft.size(limit)
+    for picture in pictures:
+        if size <= limit:
+            return
+        if picture.weight:
+            what = f"the request has {size:,} bytes, the limit is {limit:,}"
+            _drop(draft, "request-too-large", picture, what, "leave out the oldest images")
+            size = size - picture.weight if size - picture.weight > limit else draft.size(limit)
+    if size > limit:
+        draft.fault(
+            "request-too-large",
+            draft.key,
+            f"the request has {size:,} bytes, the limit is {limit:,}",
+            "shorten the conversation",
+        )
+
+
+def _sound(draft: Draft, picture: Picture, strict_type: bool, any_kind: bool) -> bool:
+    """True if the image stays; measures it on the way."""
+    limits = draft.limits
+    data = picture.data
+    if data is None:
+        return True
+    if isinstance(data, bytes):
+        raw = data
+    else:
+        mended = _decode(data)
+        if mended is None:
+            return not _drop(draft, "image-data", picture, "the data is not base64", "encode the image again")
+        raw, text = mended
+        if text != data and picture.recode is not None:
+            picture.recode(text)
+            picture.data = text
+            draft.fault(
+                "image-data",
+                picture.node,
+                "the base64 lacks its padding or uses the URL alphabet",
+                "encode the image again",
+                "base64 written in its standard form",
+            )
+    seen = shown_type(raw) or None
+    if not raw or (seen is None and not any_kind):
+        return not _drop(
+            draft, "image-data", picture, "the data is no image of a known kind", "encode the image again"
+        )
+    if seen is not None and strict_type and seen != picture.media_type and picture.retype is not None:
+        picture.retype(seen)
+        draft.fault(
+            "image-type",
+            picture.node,
+            f"declared as {picture.media_type}, but the bytes are {seen}",
+            "declare what the bytes are",
+            f"media type set to {seen}",
+        )
+        picture.media_type = seen
+    media_type = picture.media_type if seen is None or any_kind else seen
+    if limits.image_types is not None and media_type not in limits.image_types:
+        return not _drop(draft, "image-type", picture, f"{media_type} is not accepted", "convert the image")
+    if limits.image_bytes is not None and picture.weight > limits.image_bytes:
+        what = f"{picture.weight:,} characters of base64, the limit is {limits.image_bytes:,}"
+        return not _drop(draft, "image-too-large", picture, what, "make it smaller")
+    picture.width, picture.height = size(raw)
+    return True
+
+
+def _drop(draft: Draft, rule: str, picture: Picture, what: str, cure: str) -> bool:
+    picture.replace(f"[image left out: {what}]")
+    picture.data = None
+    draft.fault(rule, picture.node, what, cure, "image replaced by a line of text that names it")
+    return True
+
+
+def _decode(data: str) -> tuple[bytes, str] | None:
+    """The bytes and the standard form of base64 text; white space is let through as it stands."""
+    try:
+        return base64.b64decode(data, validate=True), data
+    except (binascii.Error, ValueError):
+        pass
+    text = "".join(data.split())
+    standard = text.rstrip("=").translate({45: 43, 95: 47})
+    standard += "=" * (-len(standard) % 4)
+    try:
+        raw = base64.b64decode(standard, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    # Line breaks inside base64 are not known to be refused: only its alphabet and padding are judged.
+    return raw, data if standard == text else standard
