@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::OnceLock;
 
-use crate::font::{self, Metrics, Name};
+use crate::font::{self, Metrics, Name, construct};
 
 /// How pixels are inked.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -246,36 +246,68 @@ impl Atlas {
                 Name::Tab => TileKind::Tab,
                 Name::Hard => TileKind::Hard,
                 Name::Code(code) if code < 128 => TileKind::Glyph(code),
-                Name::Code(_) => continue,
+                _ => continue,
             };
-            let coverage = skeleton.draw(&metrics).pixels();
-            let in_marks = |code: u32| MARK_ALPHABET.contains(&(code as u8));
-            let invert = |levels: &[u8]| levels.iter().map(|&level| white - level).collect::<Vec<_>>();
-            let free = |levels: &[u8]| {
-                let inverted = invert(levels);
-                let inverse_free = match kind {
-                    TileKind::Glyph(code) if in_marks(code) => !atlas.by_levels.contains_key(&inverted[..]),
-                    _ => true,
-                };
-                inverse_free && levels != inverted && !atlas.by_levels.contains_key(levels)
-            };
-            let levels = font::levels(&coverage, ink, free);
-            let inverted = invert(&levels);
-            let tile = atlas.add(kind, levels);
-            match kind {
-                TileKind::Newline => atlas.marks.newline = tile,
-                TileKind::Tab => atlas.marks.tab = tile,
-                TileKind::Hard => atlas.marks.hard = tile,
-                TileKind::Glyph(code) => {
-                    atlas.ascii[code as usize] = tile;
-                    if in_marks(code) {
-                        atlas.inverse[code as usize] = atlas.add(TileKind::Inverse(code as u8), inverted);
-                    }
-                }
-                _ => {}
+            atlas.require(kind, &skeleton.draw(&metrics)[0]);
+        }
+        for skeleton in font::skeletons() {
+            if let Name::Code(code) = skeleton.name
+                && code >= 128
+            {
+                atlas.offer(code, &skeleton.draw(&metrics));
             }
         }
+        for (code, coverage) in construct::glyphs(cell, ink) {
+            atlas.offer(code, &[coverage]);
+        }
         atlas
+    }
+
+    /// Adds a mark or an ASCII glyph, with its inverse where it belongs to the mark alphabet.
+    fn require(&mut self, kind: TileKind, coverage: &[u8]) {
+        let white = self.ink.levels() - 1;
+        let invert = |levels: &[u8]| levels.iter().map(|&level| white - level).collect::<Vec<_>>();
+        let letter = match kind {
+            TileKind::Glyph(code) => Some(code as u8).filter(|ascii| MARK_ALPHABET.contains(ascii)),
+            _ => None,
+        };
+        let free = |levels: &[u8]| {
+            let taken = |levels: &[u8]| self.by_levels.contains_key(levels);
+            !taken(levels) && (letter.is_none() || !taken(&invert(levels)) && levels != invert(levels))
+        };
+        let Some(levels) = font::free_levels(coverage, self.ink, free) else { return };
+        let inverted = invert(&levels);
+        let tile = self.add(kind, levels);
+        match kind {
+            TileKind::Newline => self.marks.newline = tile,
+            TileKind::Tab => self.marks.tab = tile,
+            TileKind::Hard => self.marks.hard = tile,
+            TileKind::Glyph(code) => self.ascii[code as usize] = tile,
+            _ => {}
+        }
+        if let Some(ascii) = letter {
+            self.inverse[usize::from(ascii)] = self.add(TileKind::Inverse(ascii), inverted);
+        }
+    }
+
+    /// Adds a glyph of one or two cells if nothing else looks like it.
+    fn offer(&mut self, code: u32, cells: &[Vec<u8>]) {
+        if self.others.contains_key(&code) {
+            return;
+        }
+        let cells: Vec<_> = cells.iter().map(|coverage| font::levels(coverage, self.ink)).collect();
+        if cells.iter().any(|levels| self.by_levels.contains_key(&levels[..])) {
+            return;
+        }
+        let glyph = match &cells[..] {
+            [one] => Glyph::One(self.add(TileKind::Glyph(code), one.clone())),
+            [left, right] if left != right => {
+                let left = self.add(TileKind::WideLeft(code), left.clone());
+                Glyph::Wide(left, self.add(TileKind::WideRight(code), right.clone()))
+            }
+            _ => return,
+        };
+        self.others.insert(code, glyph);
     }
 
     fn add(&mut self, kind: TileKind, levels: Vec<u8>) -> Tile {

@@ -5,6 +5,7 @@
 //! Only `+ - * /`, `sqrt` and comparisons of `f64` are used: IEEE 754 fixes their results, so every machine draws
 //! the same pixels.
 
+pub(crate) mod construct;
 mod raster;
 
 use std::sync::OnceLock;
@@ -22,6 +23,8 @@ pub(crate) enum Name {
     Newline,
     Tab,
     Hard,
+    /// A part of composed letters, never drawn alone.
+    Accent(&'static str),
 }
 
 /// Which lines of the unit grid are fixed to pixels vertically.
@@ -31,6 +34,8 @@ enum Zone {
     Low,
     /// Capitals, digits, signs: descender, baseline, cap height.
     Cap,
+    /// The room above a letter, from 0 to 2.
+    Accent,
 }
 
 /// How the unit width 0..6 lies in the cell.
@@ -44,14 +49,16 @@ enum Fit {
     Wide,
     /// The whole cell.
     Full,
+    /// Two cells: the unit width is 12.
+    Double,
 }
 
 #[derive(Clone, Debug)]
 enum Shape {
     /// An open or closed path of points; `true` marks a control point of a quadratic curve.
     Stroke(Vec<(Point, bool)>),
-    /// A filled polygon, grown by half a stroke.
-    Fill(Vec<Point>),
+    /// A filled area, its border a path that is stroked as well.
+    Fill(Vec<(Point, bool)>),
     /// A square dot, heavier than a stroke.
     Dot(Point),
 }
@@ -64,53 +71,87 @@ struct Part {
     roomy: bool,
 }
 
-/// One skeleton.
 #[derive(Clone, Debug)]
-pub(crate) struct Skeleton {
-    pub(crate) name: Name,
+struct Drawing {
     zone: Zone,
     fit: Fit,
     parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug)]
+enum Form {
+    Drawn(Drawing),
+    /// A base letter and an accent.
+    Composed(Drawing, Drawing),
+}
+
+/// One glyph of the skeleton file.
+#[derive(Clone, Debug)]
+pub(crate) struct Skeleton {
+    pub(crate) name: Name,
+    /// The narrowest cell it is drawn in: below, an escape reads better.
+    least_width: u8,
+    form: Form,
 }
 
 /// The skeletons in the order of the file.
 pub(crate) fn skeletons() -> &'static [Skeleton] {
     static FONT: OnceLock<Vec<Skeleton>> = OnceLock::new();
     FONT.get_or_init(|| {
-        let lines = SOURCE.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("# "));
-        lines.filter(|line| *line != "#").map(parse).collect()
+        let mut font = Vec::new();
+        for line in SOURCE.lines().filter(|line| !line.is_empty() && !line.starts_with("# ")) {
+            // The file is compiled in and read whole by every test: a mistake in it is a mistake of the program.
+            let skeleton = parse(line, &font).unwrap_or_else(|| panic!("fonts/fiche.txt: {line}"));
+            font.push(skeleton);
+        }
+        font
     })
 }
 
-/// Reads one line of the skeleton file. The file is compiled in and read whole by the tests, so a mistake in it
-/// is a mistake in the program.
-fn parse(line: &str) -> Skeleton {
-    let bad = || -> ! { panic!("fonts/fiche.txt: {line}") };
-    let Some((head, strokes)) = line.split_once(" :: ") else { bad() };
-    let mut words = head.split_whitespace();
-    let name = match words.next() {
-        Some("newline") => Name::Newline,
-        Some("tab") => Name::Tab,
-        Some("hard") => Name::Hard,
-        Some(hex) => match u32::from_str_radix(hex, 16) {
-            Ok(code) if words.next().and_then(|c| c.chars().next()).map(u32::from) == Some(code) => Name::Code(code),
-            _ => bad(),
-        },
-        None => bad(),
+/// Reads one line of the skeleton file: `name class :: strokes` or `name = base accent`.
+fn parse(line: &'static str, font: &[Skeleton]) -> Option<Skeleton> {
+    let mut words = line.split_whitespace().peekable();
+    let name = match words.next()? {
+        "newline" => Name::Newline,
+        "tab" => Name::Tab,
+        "hard" => Name::Hard,
+        word if word.bytes().all(|b| b.is_ascii_lowercase()) => Name::Accent(word),
+        hex => Name::Code(code_point(hex)?),
     };
-    let (mut zone, mut fit) = (Zone::Cap, Fit::Body);
-    for word in words {
+    if let Name::Code(code) = name {
+        // The character itself follows its number, for the reader.
+        (words.next()? == char::from_u32(code)?.encode_utf8(&mut [0; 4])).then_some(())?;
+    }
+    let drawing = |name: Name| match &font.iter().find(|skeleton| skeleton.name == name)?.form {
+        Form::Drawn(drawing) => Some(drawing.clone()),
+        Form::Composed(..) => None,
+    };
+    if words.next_if_eq(&"=").is_some() {
+        let base = drawing(Name::Code(code_point(words.next()?)?))?;
+        let accent = drawing(Name::Accent(words.next()?))?;
+        return Some(Skeleton { name, least_width: 0, form: Form::Composed(base, accent) });
+    }
+    let (mut zone, mut fit, mut least_width) = (Zone::Cap, Fit::Body, 0);
+    for word in words.by_ref() {
         match word {
             "low" => zone = Zone::Low,
             "cap" => zone = Zone::Cap,
+            "accent" => zone = Zone::Accent,
             "mid" => fit = Fit::Mid,
             "wide" => fit = Fit::Wide,
             "full" => fit = Fit::Full,
-            _ => bad(),
+            "double" => fit = Fit::Double,
+            "::" => break,
+            _ => least_width = word.strip_prefix('w')?.parse().ok()?,
         }
     }
-    let parts = strokes.split(';').map(|part| parse_part(part.trim()).unwrap_or_else(|| bad())).collect();
-    Skeleton { name, zone, fit, parts }
+    let (_, strokes) = line.split_once(" :: ")?;
+    let parts = strokes.split(';').map(|part| parse_part(part.trim())).collect::<Option<_>>()?;
+    Some(Skeleton { name, least_width, form: Form::Drawn(Drawing { zone, fit, parts }) })
+}
+
+fn code_point(hex: &str) -> Option<u32> {
+    u32::from_str_radix(hex, 16).ok()
 }
 
 fn parse_part(text: &str) -> Option<Part> {
@@ -123,17 +164,18 @@ fn parse_part(text: &str) -> Option<Part> {
         return Some(Part { shape: Shape::Dot(point(dot)?), heavy: false, roomy });
     }
     let (heavy, text) = text.strip_prefix("heavy ").map_or((false, text), |rest| (true, rest));
-    if let Some(rest) = text.strip_prefix("fill ") {
-        let corners = rest.split_whitespace().map(point).collect::<Option<_>>()?;
-        return Some(Part { shape: Shape::Fill(corners), heavy, roomy });
-    }
+    let (filled, text) = text.strip_prefix("fill ").map_or((false, text), |rest| (true, rest));
     let mut path = Vec::new();
     for word in text.split_whitespace() {
         let (control, word) = word.strip_prefix('~').map_or((false, word), |rest| (true, rest));
         path.push((point(word)?, control));
     }
-    let ends_on_curve = path.len() >= 2 && !path[0].1 && !path[path.len() - 1].1;
-    ends_on_curve.then_some(Part { shape: Shape::Stroke(path), heavy, roomy })
+    if filled && path.first()? != path.last()? {
+        path.push(path[0]);
+    }
+    let on_curve = path.len() >= 2 && !path[0].1 && !path[path.len() - 1].1;
+    let shape = if filled { Shape::Fill(path) } else { Shape::Stroke(path) };
+    on_curve.then_some(Part { shape, heavy, roomy })
 }
 
 /// The key lines of a cell in pixels, y downwards, and its pen.
@@ -201,17 +243,33 @@ impl Metrics {
                 Ink::Mono => (self.left, self.right + if (self.right - self.left) % 2.0 == 0.0 { 1.0 } else { 0.0 }),
             },
             Fit::Full => (0.0, w),
+            Fit::Double => return [(0.0, half), (12.0, 2.0 * w - half)],
         };
         [(0.0, left + half), (6.0, right - half)]
     }
 
-    fn rows(&self, zone: Zone) -> Vec<(f64, f64)> {
+    /// The metrics that leave room for an accent, and the room's upper and lower edge.
+    /// Letters as high as capitals are drawn lower under an accent.
+    fn accented(&self, high: bool) -> (Metrics, (f64, f64)) {
+        let height = f64::from(((u32::from(self.cell.height) + 2) / 5).max(2));
+        if high {
+            let gap = if self.base - height - 1.0 > self.base - self.low { 1.0 } else { 0.0 };
+            (Metrics { cap: self.cap.max(height + gap), ..*self }, (0.0, height))
+        } else {
+            let gap = if self.low >= 3.0 { 1.0 } else { 0.0 };
+            let bottom = self.low - gap;
+            (*self, ((bottom - height).max(0.0), bottom))
+        }
+    }
+
+    fn rows(&self, zone: Zone, accent: (f64, f64)) -> Vec<(f64, f64)> {
         let half = self.pen.y / 2.0;
         let mut rows = vec![(-3.0, self.desc - half), (0.0, self.base - half)];
-        if zone == Zone::Low {
-            rows.push((6.0, self.low + half));
+        match zone {
+            Zone::Low => rows.extend([(6.0, self.low + half), (9.0, self.cap + half)]),
+            Zone::Cap => rows.push((9.0, self.cap + half)),
+            Zone::Accent => rows = vec![(0.0, accent.1 - half), (2.0, accent.0 + half)],
         }
-        rows.push((9.0, self.cap + half));
         rows
     }
 }
@@ -252,8 +310,46 @@ impl Axis {
 }
 
 impl Skeleton {
-    /// The skeleton's coverage in a cell.
-    pub(crate) fn draw(&self, metrics: &Metrics) -> Coverage {
+    /// Covered samples of the pixels of its one or two cells; none where the cell is too narrow for it.
+    pub(crate) fn draw(&self, metrics: &Metrics) -> Vec<Vec<u8>> {
+        if metrics.cell.width < self.least_width || matches!(self.name, Name::Accent(_)) {
+            return Vec::new();
+        }
+        let mut coverage = Coverage::new(metrics.cell);
+        match &self.form {
+            Form::Drawn(drawing) if drawing.fit == Fit::Double => {
+                let mut right = Coverage::new(metrics.cell);
+                drawing.draw(metrics, (0.0, 0.0), 0.0, &mut coverage);
+                drawing.draw(metrics, (0.0, 0.0), f64::from(metrics.cell.width), &mut right);
+                return vec![coverage.pixels(), right.pixels()];
+            }
+            Form::Drawn(drawing) => drawing.draw(metrics, (0.0, 0.0), 0.0, &mut coverage),
+            Form::Composed(base, accent) => {
+                let (metrics, room) = match accent.zone {
+                    Zone::Accent => metrics.accented(base.high()),
+                    _ => (*metrics, (0.0, 0.0)),
+                };
+                base.draw(&metrics, (0.0, 0.0), 0.0, &mut coverage);
+                let accent = Drawing { fit: base.fit, ..accent.clone() };
+                accent.draw(&metrics, room, 0.0, &mut coverage);
+            }
+        }
+        vec![coverage.pixels()]
+    }
+}
+
+impl Drawing {
+    /// Does it reach above the x-height (a dot aside)?
+    fn high(&self) -> bool {
+        let above = |part: &Part| match &part.shape {
+            Shape::Stroke(path) => path.iter().any(|(p, _)| p.y > 7.0),
+            _ => false,
+        };
+        self.parts.iter().any(above)
+    }
+
+    /// Draws what lies `skip` pixels and more from the left; `accent` is the room of the accent zone.
+    fn draw(&self, metrics: &Metrics, accent: (f64, f64), skip: f64, coverage: &mut Coverage) {
         let (mut across, mut down) = (Vec::new(), Vec::new());
         for part in &self.parts {
             let Shape::Stroke(path) = &part.shape else { continue };
@@ -269,26 +365,19 @@ impl Skeleton {
         }
         let pen = metrics.pen;
         let columns = Axis::new(&metrics.columns(self.fit), &across, pen.x);
-        let rows = Axis::new(&metrics.rows(self.zone), &down, pen.y);
-        let place = |p: Point| Point { x: columns.at(p.x), y: rows.at(p.y) };
+        let rows = Axis::new(&metrics.rows(self.zone, accent), &down, pen.y);
+        let place = |path: &[(Point, bool)]| -> Vec<(Point, bool)> {
+            let place = |p: Point| Point { x: columns.at(p.x) - skip, y: rows.at(p.y) };
+            path.iter().map(|&(p, control)| (place(p), control)).collect()
+        };
         let room = columns.at(6.0) - columns.at(0.0) - pen.x >= 3.0 && metrics.ink == Ink::Grey;
-
-        let mut coverage = Coverage::new(metrics.cell);
         for part in self.parts.iter().filter(|part| !part.roomy || room) {
             let pen = if part.heavy { pen.scaled(1.3) } else { pen };
             match &part.shape {
-                Shape::Stroke(path) => {
-                    let path: Vec<_> = path.iter().map(|&(p, control)| (place(p), control)).collect();
-                    coverage.stroke(&path, pen);
-                }
-                Shape::Fill(corners) => {
-                    let corners: Vec<_> = corners.iter().map(|&p| place(p)).collect();
-                    coverage.fill(&corners);
-                    let outline: Vec<_> = corners.iter().chain(&corners[..1]).map(|&p| (p, false)).collect();
-                    coverage.stroke(&outline, pen);
-                }
+                Shape::Stroke(path) => coverage.stroke(&place(path), pen),
+                Shape::Fill(path) => coverage.fill_path(&place(path), pen),
                 Shape::Dot(p) => {
-                    let at = place(*p);
+                    let at = place(&[(*p, false)])[0].0;
                     let size = |stroke: f64| (stroke * 3.2).floor() / 2.0;
                     let (w, h) = match metrics.ink {
                         Ink::Grey => (size(pen.x), size(pen.y)),
@@ -300,7 +389,6 @@ impl Skeleton {
                 }
             }
         }
-        coverage
     }
 }
 
@@ -312,36 +400,37 @@ fn borders(ink: Ink) -> &'static [u8] {
     }
 }
 
-/// The levels of a coverage: 0 is black. Where `free` refuses them, the pixels whose coverage lies nearest to
-/// a border between two levels pass over it, one after the other, alone first and then in pairs, until `free`
-/// agrees. The last candidate is returned in any case.
-pub(crate) fn levels(coverage: &[u8], ink: Ink, free: impl Fn(&[u8]) -> bool) -> Vec<u8> {
-    let borders = borders(ink);
-    let white = ink.levels() - 1;
-    let mut levels: Vec<u8> =
-        coverage.iter().map(|&c| white - borders.iter().filter(|&&border| c >= border).count() as u8).collect();
-    if free(&levels) {
-        return levels;
+/// The levels of a coverage: 0 is black.
+pub(crate) fn levels(coverage: &[u8], ink: Ink) -> Vec<u8> {
+    let level = |&c: &u8| ink.levels() - 1 - borders(ink).iter().filter(|&&border| c >= border).count() as u8;
+    coverage.iter().map(level).collect()
+}
+
+/// The levels of a coverage that `free` agrees to. Where it refuses the plain ones, the pixels whose coverage lies
+/// nearest to a border between two levels pass over it, alone first and then in pairs, until it agrees.
+pub(crate) fn free_levels(coverage: &[u8], ink: Ink, free: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>> {
+    let plain = levels(coverage, ink);
+    if free(&plain) {
+        return Some(plain);
     }
-    // For each pixel the nearest border: how far, which pixel, and the level beyond.
+    // For each pixel and border: how far, which pixel, and the level beyond.
     let mut moves: Vec<(u8, usize, u8)> = Vec::new();
     for (pixel, &c) in coverage.iter().enumerate() {
-        for (i, &border) in borders.iter().enumerate() {
-            let beyond = if c >= border { white - i as u8 } else { white - i as u8 - 1 };
-            moves.push((c.abs_diff(border), pixel, beyond));
+        for (i, &border) in borders(ink).iter().enumerate() {
+            let lighter = ink.levels() - 1 - i as u8;
+            moves.push((c.abs_diff(border), pixel, if c >= border { lighter } else { lighter - 1 }));
         }
     }
     moves.sort_unstable();
-    for first in 0..moves.len() {
-        for second in 0..=first {
-            let before = levels.clone();
-            levels[moves[first].1] = moves[first].2;
-            levels[moves[second].1] = moves[second].2;
-            if free(&levels) {
-                return levels;
+    for (i, first) in moves.iter().enumerate() {
+        for second in &moves[..=i] {
+            let mut moved = plain.clone();
+            moved[first.1] = first.2;
+            moved[second.1] = second.2;
+            if free(&moved) {
+                return Some(moved);
             }
-            levels = before;
         }
     }
-    levels
+    None
 }

@@ -65,6 +65,15 @@ impl Coverage {
         }
     }
 
+    /// Takes the ink off the pixels of a rectangle.
+    pub(crate) fn clear(&mut self, left: usize, top: usize, right: usize, bottom: usize) {
+        for y in top * FINE..(bottom * FINE).min(self.rows.len()) {
+            for x in left * FINE..(right * FINE).min(128) {
+                self.rows[y] &= !(1 << x);
+            }
+        }
+    }
+
     /// The rows of samples whose centres lie in `top..bottom`, with those centres.
     fn rows_between(&self, top: f64, bottom: f64) -> impl Iterator<Item = (usize, f64)> + use<> {
         let height = self.rows.len() as f64;
@@ -79,7 +88,7 @@ impl Coverage {
     }
 
     /// Fills a polygon (even-odd).
-    pub(crate) fn fill(&mut self, corners: &[Point]) {
+    fn fill(&mut self, corners: &[Point]) {
         let top = corners.iter().fold(f64::INFINITY, |y, p| y.min(p.y));
         let bottom = corners.iter().fold(f64::NEG_INFINITY, |y, p| y.max(p.y));
         let mut crossings = Vec::new();
@@ -111,28 +120,15 @@ impl Coverage {
     /// Draws along a path; `true` marks a control point. Ends and corners of upright and level pieces are square,
     /// all others round.
     pub(crate) fn stroke(&mut self, path: &[(Point, bool)], pen: Pen) {
-        let mut line = vec![path[0].0];
-        for i in 1..path.len() {
-            let (to, control) = path[i];
-            if control {
-                // Two controls in a row meet half-way between them.
-                let end = match path[i + 1] {
-                    (next, true) => Point { x: (to.x + next.x) / 2.0, y: (to.y + next.y) / 2.0 },
-                    (next, false) => next,
-                };
-                let from = line[line.len() - 1];
-                for step in 1..=PIECES {
-                    let t = f64::from(step) / f64::from(PIECES);
-                    let (a, b, c) = ((1.0 - t) * (1.0 - t), 2.0 * t * (1.0 - t), t * t);
-                    line.push(Point { x: a * from.x + b * to.x + c * end.x, y: a * from.y + b * to.y + c * end.y });
-                }
-            } else if !path[i - 1].1 {
-                line.push(to);
-            }
-        }
-        for pair in line.windows(2) {
+        for pair in flatten(path).windows(2) {
             self.segment(pair[0], pair[1], pen);
         }
+    }
+
+    /// Fills a closed path and draws along it.
+    pub(crate) fn fill_path(&mut self, path: &[(Point, bool)], pen: Pen) {
+        self.fill(&flatten(path));
+        self.stroke(path, pen);
     }
 
     fn segment(&mut self, a: Point, b: Point, pen: Pen) {
@@ -151,4 +147,27 @@ impl Coverage {
         self.touch(a, pen);
         self.touch(b, pen);
     }
+}
+
+/// A path as straight pieces.
+fn flatten(path: &[(Point, bool)]) -> Vec<Point> {
+    let mut line = vec![path[0].0];
+    for (i, &(to, control)) in path.iter().enumerate().skip(1) {
+        if control {
+            // Two controls in a row meet half-way between them.
+            let end = match path[i + 1] {
+                (next, true) => Point { x: (to.x + next.x) / 2.0, y: (to.y + next.y) / 2.0 },
+                (next, false) => next,
+            };
+            let from = line[line.len() - 1];
+            for step in 1..=PIECES {
+                let t = f64::from(step) / f64::from(PIECES);
+                let (a, b, c) = ((1.0 - t) * (1.0 - t), 2.0 * t * (1.0 - t), t * t);
+                line.push(Point { x: a * from.x + b * to.x + c * end.x, y: a * from.y + b * to.y + c * end.y });
+            }
+        } else if !path[i - 1].1 {
+            line.push(to);
+        }
+    }
+    line
 }
