@@ -99,7 +99,7 @@ pub(crate) fn skeletons() -> &'static [Skeleton] {
     static FONT: OnceLock<Vec<Skeleton>> = OnceLock::new();
     FONT.get_or_init(|| {
         let mut font = Vec::new();
-        for line in SOURCE.lines().filter(|line| !line.is_empty() && !line.starts_with("# ")) {
+        for line in SOURCE.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
             // The file is compiled in and read whole by every test: a mistake in it is a mistake of the program.
             let skeleton = parse(line, &font).unwrap_or_else(|| panic!("fonts/fiche.txt: {line}"));
             font.push(skeleton);

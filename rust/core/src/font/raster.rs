@@ -7,8 +7,6 @@ use crate::atlas::Cell;
 
 /// Samples along each side of a pixel.
 const FINE: usize = 8;
-/// Samples in a pixel: full coverage.
-pub(crate) const FULL: u8 = (FINE * FINE) as u8;
 /// Straight pieces that stand for one quadratic curve.
 const PIECES: u32 = 8;
 
@@ -43,7 +41,7 @@ impl Coverage {
         Coverage { cell, rows: vec![0; usize::from(cell.height) * FINE] }
     }
 
-    /// Covered samples of each pixel, 0 to [`FULL`], row-major.
+    /// Covered samples of each pixel, row-major.
     pub(crate) fn pixels(&self) -> Vec<u8> {
         let mut pixels = Vec::with_capacity(self.cell.area());
         for rows in self.rows.chunks(FINE) {
