@@ -1,0 +1,406 @@
+"""Lists in, contexts out: the ladder for anybody's native messages."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import Any
+
+from microfiche import formats, models
+from microfiche.errors import BadInput, MicroficheError, OwnOutput
+from microfiche.formats import common, convert
+from microfiche.ladder import compact as ladder
+from microfiche.ladder.budget import Load, Policy, Scale, budget_for, output_reserve
+from microfiche.ladder.elide import PLACEHOLDER
+from microfiche.ladder.plan import Plan, Projection, Source
+from microfiche.ladder.receipt import (
+    Amount,
+    Receipt,
+    amounts,
+    elided_lines,
+    escapes_of,
+    image_lines,
+    named,
+    notes_of,
+    page_lines,
+)
+from microfiche.messages import History, Image, Message, Note, Text, Turn, canonical, split_turns
+from microfiche.models import Fidelity, Model
+from microfiche.pages import guide
+from microfiche.pages.render import Page
+from microfiche.validate import Limits, default_limits, repair, validate
+from microfiche.validate.draft import BEGINS
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What to send now.
+
+    ``messages`` is the list in its own format, ``request`` the whole body around it. ``plan`` is to be
+    handed back with the whole history next time. ``pages`` are those shown, oldest first. ``tokens``
+    estimates the whole request. ``digest`` (SHA-256, hex) is the context's identity: its canonical
+    form, in which a page stands as width, height, depth and the digest of its pixels.
+    """
+
+    messages: list[Any]
+    request: dict[str, Any]
+    plan: Plan
+    pages: tuple[Page, ...]
+    receipt: Receipt
+    tokens: int
+    digest: str
+    _turns: dict[int, Turn] = field(repr=False, default_factory=dict)
+    _wires: tuple[str, str] = field(repr=False, default=("", ""))
+
+    def recall(self, turn: int) -> list[Any]:
+        """The original messages of a turn, in the format they came in.
+
+        ``KeyError`` for a number that no turn has.
+        """
+        if turn not in self._turns:
+            raise KeyError(f"no turn {turn}; the turns are 1 to {max(self._turns, default=0)}")
+        wire, target = self._wires
+        part = History(list(self._turns[turn].messages), wire or target, wire=wire)
+        body, _ = formats.write(part, wire or target)
+        found: list[Any] = body[formats.list_key(wire or target)]
+        return found
+
+
+def compact(
+    messages: Any,
+    *,
+    model: str,
+    budget: int | None = None,
+    plan: Plan | None = None,
+    system: Any = None,
+    tools: list[Any] | None = None,
+    max_tokens: int | None = None,
+    policy: Policy | None = None,
+    fidelity: Fidelity = "exact",
+    vision: bool | None = None,
+    format: str | None = None,
+) -> Context:
+    """Make a conversation fit, by the cheapest rungs that do.
+
+    ``messages`` is the whole native history: a list of messages, a request body, or a
+    :class:`~microfiche.messages.History` that :func:`microfiche.formats.read` made of a session file.
+    ``budget`` counts input tokens of the whole request, ``system`` and ``tools`` (native) included;
+    without it it is 0.8 × (window - output reserve). ``plan`` is the one that the call before gave:
+    pages stay as they were. ``vision`` says whether a model reads images where that is not known.
+    ``format`` is the wire to write; a list comes back in its own, a session in the model's provider's.
+
+    Under budget the very same messages come back, unless they could not be sent: then with the
+    least repair, named in the receipt.
+
+    Raises :class:`~microfiche.errors.CannotFit` if what never changes is over budget,
+    :class:`~microfiche.errors.OwnOutput` if the input holds our own pages or placeholders,
+    :class:`~microfiche.errors.PlanMismatch` if the plan is another history's,
+    :class:`~microfiche.errors.BadInput` for what cannot be read.
+    """
+    began = perf_counter()
+    policy = policy or Policy()
+    found = models.find(model, vision)
+    history = _history(messages, found, system, tools)
+    wire = _wire(history, found, format)
+    refuse_own(history)
+    source, lost = _source(history, wire)
+    scale = Scale(found)
+    fixed = Load(scale.ruler.system(history.system) + scale.ruler.tools(history.tools, history.tool_names))
+    given = fixed + scale.messages(history.messages)
+    limits = budget_for(found, policy, budget, max_tokens)
+    recall = policy.recall if policy.recall is not None else _answers_recall(history)
+
+    allowance = 0
+    while True:
+        outcome = ladder.compact(
+            source,
+            found,
+            replace(limits, tokens=limits.tokens - allowance),
+            policy,
+            fixed,
+            plan,
+            fidelity,
+            recall,
+        )
+        written = _write(history, outcome, wire, found, model, policy, max_tokens, messages)
+        load = _weigh(written.body, wire, scale)
+        over = load.tokens - limits.tokens
+        # What writing and repair add is known only once it is done; the next round leaves room for it.
+        if over <= 0 or allowance >= over + _SLACK:
+            break
+        allowance += over + _SLACK
+    outcome = replace(outcome, plan=replace(outcome.plan, budget=limits.tokens) if outcome.plan else outcome.plan)
+
+    projection = outcome.projection
+    receipt = Receipt(
+        model=found.id,
+        format=wire,
+        fidelity=fidelity,
+        ruler=scale.ruler.name,
+        budget=limits,
+        reason="" if outcome.plan or written.repairs else "under_budget",
+        before=Amount.of(given, found),
+        after=Amount.of(load, found),
+        rungs=amounts(given, outcome, load, found),
+        pages=page_lines(
+            projection.pages,
+            projection.shown,
+            {page.number: scale.ruler.image(page.width, page.height) for page in projection.pages},
+        ),
+        elided=elided_lines(source, outcome.plan),
+        images=image_lines(source, outcome.plan),
+        omitted_pages=outcome.plan.archive.left_out if outcome.plan.archive is not None else 0,
+        omitted_turns=_omitted(outcome.plan, projection),
+        not_drawn=_not_drawn(projection),
+        escapes=escapes_of(projection.shown),
+        repairs=named(written.repairs),
+        violations=named(written.violations),
+        notes=notes_of([*history.notes, *common.counted("write", lost), *written.notes]),
+        seconds=round(perf_counter() - began, 6),
+    )
+    return Context(
+        messages=written.messages,
+        request=written.body,
+        plan=outcome.plan,
+        pages=tuple(replace(p, tokens=scale.ruler.image(p.width, p.height)) for p in projection.shown),
+        receipt=receipt,
+        tokens=load.tokens,
+        digest=_digest(history, projection),
+        _turns={turn.number: turn for turn in split_turns(history.messages)[1]},
+        _wires=(history.wire, wire),
+    )
+
+
+_SLACK = 16
+"""Tokens by which a second round aims lower than the first missed."""
+
+
+def count(
+    messages: Any,
+    *,
+    model: str,
+    system: Any = None,
+    tools: list[Any] | None = None,
+    vision: bool | None = None,
+) -> int:
+    """Estimated input tokens of a list of messages or a whole request body for a model."""
+    found = models.find(model, vision)
+    history = _history(messages, found, system, tools)
+    ruler = Scale(found).ruler
+    return (
+        ruler.system(history.system) + ruler.tools(history.tools, history.tool_names) + ruler.messages(history.messages)
+    )
+
+
+def _history(messages: Any, model: Model, system: Any, tools: list[Any] | None) -> History:
+    """The history of whatever was passed, with the system prompt and tools that were passed beside it."""
+    if isinstance(messages, History):
+        history = replace(messages, notes=list(messages.notes))
+    else:
+        history = formats.read(messages, prefer=model.wire)
+    if system is not None:
+        history.system = _system(system)
+    if tools is not None:
+        history.tools = tools
+    return history
+
+
+def _system(system: Any) -> Message:
+    """A native system prompt of any wire: a string, blocks with text, or an object with parts."""
+    blocks = system.get("parts", system.get("content")) if isinstance(system, dict) else system
+    if isinstance(blocks, str):
+        return Message("system", (Text(blocks, native=blocks),), native=system)
+    if isinstance(blocks, list) and all(isinstance(b, str) or "text" in b for b in blocks):
+        return Message(
+            "system",
+            tuple(Text(b) if isinstance(b, str) else Text(str(b["text"]), native=b) for b in blocks),
+            native=system,
+        )
+    raise BadInput("not a system prompt", "system", "pass a string or a list of text blocks")
+
+
+def _wire(history: History, model: Model, format: str | None) -> str:
+    if format is not None:
+        if format not in formats.WIRES:
+            raise BadInput(f'"{format}" cannot be written', "format", f"name one of {', '.join(formats.WIRES)}")
+        return format
+    if history.format in formats.WIRES:
+        return history.format
+    return model.wire if model.match != "unknown" or not history.wire else history.wire
+
+
+def refuse_own(history: History) -> None:
+    """:class:`OwnOutput` if the history holds pages, a guide or placeholders that a pass made."""
+    cure = "pass the original messages and the plan: nothing is ever drawn from pages"
+    for turn in split_turns(history.messages)[1]:
+        for message in turn.messages:
+            for part in message.parts:
+                if isinstance(part, Image) and part.data is not None and _OWN_CHUNK in part.data[:400]:
+                    raise OwnOutput("a page of ours stands in the input", f"turn {turn.number}", cure)
+                if isinstance(part, Text) and message.role == "user" and guide.is_own(part.text):
+                    raise OwnOutput("a guide of ours stands in the input", f"turn {turn.number}", cure)
+            for result in message.results:
+                if PLACEHOLDER.match(result.text):
+                    raise OwnOutput("a placeholder of ours stands in the input", f"turn {turn.number}", cure)
+
+
+_OWN_CHUNK = b"tEXtmicrofiche\x00"
+
+
+def _source(history: History, wire: str) -> tuple[Source, Counter[str]]:
+    """The turns, with what the wire to write cannot carry left out and counted.
+
+    Turns are cut before anything is left out, so that a number means the same turn in every wire.
+    """
+    lost: Counter[str] = Counter()
+    head, turns = split_turns(history.messages)
+    if history.wire != wire:
+        head = tuple(_carried(head, lost))
+        turns = [Turn(turn.number, tuple(_carried(turn.messages, lost))) for turn in turns]
+        turns = [turn for turn in turns if turn.messages]
+    if turns and turns[0].role != "user" and formats.provider(wire) != "openai":
+        head = (*head, Message("user", (Text(BEGINS),)))
+    return Source(tuple(turns), head), lost
+
+
+def _carried(messages: Iterable[Message], lost: Counter[str]) -> Iterable[Message]:
+    return (kept for message in messages if (kept := convert.carried(message, lost)) is not None)
+
+
+def _answers_recall(history: History) -> bool:
+    names = [*history.tool_names, *_names(history.tools)]
+    return "recall" in names
+
+
+def _names(tools: Any) -> Iterable[str]:
+    """Every ``name`` in tool definitions of any wire."""
+    if isinstance(tools, list):
+        for tool in tools:
+            yield from _names(tool)
+    elif isinstance(tools, dict):
+        if isinstance(tools.get("name"), str):
+            yield tools["name"]
+        for key in ("function", "functionDeclarations", "function_declarations"):
+            yield from _names(tools.get(key))
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    messages: list[Any]
+    body: dict[str, Any]
+    repairs: tuple[Any, ...] = ()
+    violations: tuple[Any, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+
+def _write(
+    history: History,
+    outcome: ladder.Outcome,
+    wire: str,
+    model: Model,
+    name: str,
+    policy: Policy,
+    max_tokens: int | None,
+    given: Any,
+) -> _Written:
+    """The context as a request body that can be sent, or with the violations that stay."""
+    key = formats.list_key(wire)
+    projected = replace(history, messages=list(outcome.projection.messages))
+    if not outcome.plan and history.wire == wire and not isinstance(given, History):
+        projected.messages = history.messages
+    body, notes = formats.write(projected, wire)
+    body = _with_defaults(body, wire, model, name, policy, max_tokens)
+    limits = _limits(model, wire)
+    mended, repairs = repair(body, wire, limits, model.id)
+    violations = validate(mended, wire, limits, model.id)
+    messages = mended[key]
+    if not outcome.plan and not repairs and history.wire == wire and not isinstance(given, History):
+        original = given[key] if isinstance(given, dict) else given
+        if isinstance(original, list):
+            messages = original
+            mended[key] = original
+    return _Written(messages, mended, tuple(repairs), tuple(violations), tuple(notes))
+
+
+def _limits(model: Model, wire: str) -> Limits:
+    """The provider's limits, tightened by what the catalogue knows of the model."""
+    limits = default_limits(wire)
+    return replace(
+        limits,
+        images=model.images_per_request or limits.images,
+        image_bytes=model.image_bytes or limits.image_bytes,
+        request_bytes=model.request_bytes or limits.request_bytes,
+    )
+
+
+def _with_defaults(
+    body: dict[str, Any], wire: str, model: Model, name: str, policy: Policy, max_tokens: int | None
+) -> dict[str, Any]:
+    """The body with a model and a length of the answer, where it has none of its own."""
+    limit = max_tokens if max_tokens is not None else output_reserve(model, policy)
+    if wire == "gemini":
+        config = next(
+            (key for key in ("generationConfig", "generation_config", "config") if key in body),
+            "generationConfig",
+        )
+        inner = dict(body.get(config) or {})
+        if max_tokens is not None or not {"maxOutputTokens", "max_output_tokens"} & inner.keys():
+            inner["maxOutputTokens"] = limit
+        return {**body, config: inner}
+    fields = {
+        "anthropic": ("max_tokens",),
+        "openai_chat": ("max_completion_tokens", "max_tokens"),
+        "openai_responses": ("max_output_tokens",),
+    }[wire]
+    present = next((each for each in fields if each in body), None)
+    front: dict[str, Any] = {"model": body.get("model", name)}
+    if present is None or max_tokens is not None:
+        front[present or fields[0]] = limit
+    return {**front, **{key: value for key, value in body.items() if key not in front}}
+
+
+def _weigh(body: dict[str, Any], wire: str, scale: Scale) -> Load:
+    """What the written request weighs, read back from it."""
+    history = formats.read(body, wire)
+    fixed = Load(scale.ruler.system(history.system) + scale.ruler.tools(history.tools, history.tool_names))
+    return fixed + scale.messages(history.messages)
+
+
+def _omitted(plan: Plan, projection: Projection) -> tuple[int, ...]:
+    """Turns that stand neither as text nor on a page shown."""
+    gone = {turn for first, last in plan.omitted for turn in range(first, last + 1)}
+    shown = {turn for page in projection.shown for turn in page.turns}
+    return tuple(sorted(gone | ({turn for page in projection.pages for turn in page.turns} - shown)))
+
+
+def _not_drawn(projection: Projection) -> dict[str, int]:
+    script = projection.script
+    reasoning = {"reasoning": script.reasoning} if script.reasoning else {}
+    return reasoning | dict(sorted(script.opaque.items()))
+
+
+def _digest(history: History, projection: Projection) -> str:
+    pages = {page.png: page for page in projection.shown}
+    system = [history.system] if history.system is not None else []
+
+    def part(form: Any, each: Any) -> Any:
+        if isinstance(each, Image) and each.owner == "page" and each.data in pages:
+            page = pages[each.data]
+            return ["page", page.width, page.height, 2 if page.ink == "grey" else 1, page.digest]
+        return form
+
+    forms = []
+    for message in (*system, *projection.messages):
+        role, parts = canonical(message)
+        forms.append([role, [part(form, each) for form, each in zip(parts, message.parts, strict=True)]])
+    text = json.dumps(
+        [forms, history.tools or list(history.tool_names)], sort_keys=True, separators=(",", ":"), default=str
+    )
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+__all__ = ["Context", "MicroficheError", "compact", "count"]

@@ -1,0 +1,175 @@
+"""What a context may cost: the policy, the limits of a model, and the load of a list of messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from microfiche.messages import Image, Message, ToolResult
+from microfiche.models import Model
+from microfiche.models.tokens import Ruler
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What a pass may do. Shares are fractions of the budget; tokens are the model's.
+
+    * ``tail_tokens``, ``tail_share``: the newest whole turns within the smaller of the two stay
+      verbatim (at least one turn).
+    * ``elide_floor``: results of fewer characters are never elided.
+    * ``screenshots``: so many of the newest tool images stay.
+    * ``beside_share``: user-authored text of paged turns stays text while all of it is under this share.
+    * ``pays``: pages are drawn if they and the text beside them cost at most this share of the text.
+    * ``image_bytes``: bytes of base64 image data in one request.
+    * ``threshold``: without a budget, this share of (window - output reserve) is the budget.
+    * ``max_output``: the output reserve, if the model can give so much, in tokens.
+    * ``recall``: whether somebody answers a recall by turn number; ``None`` looks for a tool of that name.
+    * ``rungs``: the mechanisms allowed, of ``elide``, ``images``, ``snapshot``, ``omit``.
+    """
+
+    tail_tokens: int = 20_000
+    tail_share: float = 0.25
+    elide_floor: int = 400
+    screenshots: int = 3
+    beside_share: float = 0.10
+    pays: float = 0.85
+    image_bytes: int = 18 * 1024 * 1024
+    threshold: float = 0.8
+    max_output: int = 32_000
+    recall: bool | None = None
+    rungs: tuple[str, ...] = ("elide", "images", "snapshot", "omit")
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a list of messages weighs: tokens, bytes of text and base64 together, images."""
+
+    tokens: int = 0
+    bytes: int = 0
+    images: int = 0
+    image_bytes: int = 0
+
+    def __add__(self, other: Load) -> Load:
+        return Load(
+            self.tokens + other.tokens,
+            self.bytes + other.bytes,
+            self.images + other.images,
+            self.image_bytes + other.image_bytes,
+        )
+
+    def __sub__(self, other: Load) -> Load:
+        return Load(
+            self.tokens - other.tokens,
+            self.bytes - other.bytes,
+            self.images - other.images,
+            self.image_bytes - other.image_bytes,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Three budgets at once, the tightest decides; ``None`` means no limit is known."""
+
+    tokens: int
+    image_bytes: int
+    images: int | None = None
+
+    def holds(self, load: Load) -> bool:
+        return (
+            load.tokens <= self.tokens
+            and load.image_bytes <= self.image_bytes
+            and (self.images is None or load.images <= self.images)
+        )
+
+    def over(self, load: Load) -> str:
+        """Which budget is broken, in words; empty if none."""
+        broken = []
+        if load.tokens > self.tokens:
+            broken.append(f"{load.tokens:,} of {self.tokens:,} tokens")
+        if load.image_bytes > self.image_bytes:
+            broken.append(f"{load.image_bytes:,} of {self.image_bytes:,} bytes of base64 images")
+        if self.images is not None and load.images > self.images:
+            broken.append(f"{load.images} of {self.images} images")
+        return ", ".join(broken)
+
+
+def base64_size(data: bytes | None) -> int:
+    """Bytes of ``data`` in base64 (RFC 4648 section 4, padded): four for every started three."""
+    return 0 if data is None else (len(data) + 2) // 3 * 4
+
+
+def images_of(message: Message) -> Iterable[Image]:
+    """Every image of a message, those inside results included, in order."""
+    for part in message.parts:
+        if isinstance(part, Image):
+            yield part
+        elif isinstance(part, ToolResult):
+            for inner in part.parts:
+                if isinstance(inner, Image):
+                    yield inner
+
+
+class Scale:
+    """Weighs messages for one model. A message is weighed once: histories are long and mostly stay."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.ruler = Ruler(model)
+        self._known: dict[int, tuple[Message, Load]] = {}
+
+    def message(self, message: Message) -> Load:
+        known = self._known.get(id(message))
+        if known is not None and known[0] is message:
+            return known[1]
+        images = list(images_of(message))
+        encoded = sum(base64_size(image.data) for image in images)
+        load = Load(self.ruler.message(message), _text_bytes(message) + encoded, len(images), encoded)
+        self._known[id(message)] = (message, load)
+        return load
+
+    def messages(self, messages: Iterable[Message]) -> Load:
+        total = Load()
+        for message in messages:
+            total = total + self.message(message)
+        return total
+
+
+def _text_bytes(message: Message) -> int:
+    size = 0
+    for part in message.parts:
+        for inner in part.parts if isinstance(part, ToolResult) else (part,):
+            for name in ("text", "arguments", "name"):
+                value = getattr(inner, name, "")
+                size += len(value.encode("utf-8", "surrogatepass")) if value else 0
+    return size
+
+
+def output_reserve(model: Model, policy: Policy) -> int:
+    """Tokens kept for the answer: what the model can give, up to the policy's cap."""
+    return min(model.max_output or policy.max_output, policy.max_output)
+
+
+def budget_for(model: Model, policy: Policy, tokens: int | None = None, max_tokens: int | None = None) -> Budget:
+    """The budget of a request, in input tokens of the whole request.
+
+    Without ``tokens`` it is ``threshold`` × (window - output reserve), and ``ValueError`` is raised
+    for a model whose window is unknown.
+    """
+    if tokens is None:
+        if model.context_window is None:
+            raise ValueError(f"the context window of {model.id} is not known: pass a budget in input tokens")
+        reserve = output_reserve(model, policy) if max_tokens is None else max_tokens
+        tokens = int(policy.threshold * (model.context_window - reserve))
+    return Budget(tokens, policy.image_bytes, model.images_per_request)
+
+
+def with_images(budget: Budget, model: Model, kept: Iterable[Image]) -> Budget:
+    """Lower the image count where a side of a kept image is too long for a request of many images.
+
+    Anthropic refuses a request of more than 20 images in which any side exceeds 2,000 px.
+    """
+    many = model.many_images
+    if many is None or all(max(image.width, image.height) <= many.side for image in kept):
+        return budget
+    images = many.count if budget.images is None else min(budget.images, many.count)
+    return replace(budget, images=images)

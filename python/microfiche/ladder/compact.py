@@ -1,0 +1,327 @@
+"""The pass: the rungs in order, cheapest first, until the context fits.
+
+Pure: messages, model, budget, policy and the plan before give a plan and the context it makes,
+with what each rung did. No clock, no network, no model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from microfiche.errors import CannotFit, PlanMismatch
+from microfiche.messages import Message
+from microfiche.models import Fidelity, Model, cell_for, never_pays
+from microfiche.pages.render import Page
+from microfiche.pages.script import Script, Spot
+
+from .budget import Budget, Load, Policy, Scale, images_of, with_images
+from .elide import elide
+from .images import drop_forced, drop_old
+from .plan import (
+    Plan,
+    Projection,
+    Source,
+    assemble,
+    check_source,
+    draw_archive,
+    source_digest,
+    treated,
+)
+from .snapshot import extend, first_paged, settle, tail_start
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one rung did. ``reason`` says why it did nothing (``nothing_old``, ``no_vision``,
+    ``does_not_pay``, ``would_grow``, ``off``), empty if it did something."""
+
+    rung: str
+    before: Load
+    after: Load
+    reason: str = ""
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A plan, the context it makes, and the steps that led there.
+
+    Loads are of the whole request: ``before`` verbatim, ``start`` with the plan before, ``load`` now.
+    """
+
+    plan: Plan
+    projection: Projection
+    before: Load
+    start: Load
+    load: Load
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        return any(not step.reason for step in self.steps)
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A plan in the making, with its projection and load, drawn once for each archive it has."""
+
+    source: Source
+    scale: Scale
+    fixed: Load
+    plan: Plan
+    script: Script = field(default_factory=Script)
+    pages: list[Page] = field(default_factory=list)
+
+    def with_plan(self, plan: Plan, redraw: bool) -> _Draft:
+        draft = _Draft(self.source, self.scale, self.fixed, plan, self.script, self.pages)
+        if redraw:
+            draft.script, draft.pages = draw_archive(self.source, plan)
+            draft.plan = settle(plan, draft.script, draft.pages)
+        return draft
+
+    def projection(self) -> Projection:
+        return assemble(self.source, self.plan, self.script, self.pages)
+
+    def load(self) -> Load:
+        return self.fixed + self.scale.messages(self.projection().messages)
+
+
+def compact(
+    source: Source,
+    model: Model,
+    budget: Budget,
+    policy: Policy,
+    fixed: Load,
+    plan: Plan | None = None,
+    fidelity: Fidelity = "exact",
+    recall: bool = False,
+) -> Outcome:
+    """Make the source fit the budget.
+
+    ``fixed`` is the load of what stands beside the messages (system, tools). Under budget nothing
+    happens. A plan made for another model, fidelity or a smaller budget is not continued.
+    :class:`CannotFit` if the parts that never change are too large.
+    """
+    scale = Scale(model)
+    everything = fixed + scale.messages(_all_messages(source))
+    start = Plan(model=model.id, budget=budget.tokens, fidelity=fidelity, recall=recall)
+    if plan:
+        check_source(source, plan)
+        if (plan.model, plan.fidelity, plan.recall) == (
+            model.id,
+            fidelity,
+            recall,
+        ) and budget.tokens <= plan.budget:
+            start = replace(plan, budget=budget.tokens)
+    draft = _Draft(source, scale, fixed, start)
+    if start.archive is not None:
+        draft.script, draft.pages = draw_archive(source, start)
+        _check_pages(start, draft.pages)
+    before = draft.load()
+    budget = with_images(budget, model, (i for m in _all_messages(source) for i in images_of(m)))
+    if budget.holds(before) or not source.turns:
+        if not budget.holds(before):
+            raise _cannot_fit(source, scale, fixed, budget)
+        return Outcome(start, draft.projection(), everything, before, before)
+
+    steps: list[Step] = []
+    load = before
+    for rung in (_elide, _images, _snapshot, _omit):
+        name = rung.__name__[1:]
+        if name not in policy.rungs:
+            steps.append(Step(name, load, load, "off"))
+            continue
+        draft, reason = rung(draft, model, budget, policy, load)
+        after = draft.load() if not reason else load
+        steps.append(Step(name, load, after, reason))
+        load = after
+        if budget.holds(load):
+            break
+    else:
+        raise _cannot_fit(source, scale, fixed, budget)
+    through = _through(draft.plan)
+    final = replace(draft.plan, through=through, source=source_digest(source, through))
+    return Outcome(final, draft.projection(), everything, before, load, tuple(steps))
+
+
+def _all_messages(source: Source) -> Iterable[Message]:
+    yield from source.head
+    for turn in source.turns:
+        yield from turn.messages
+
+
+def _check_pages(plan: Plan, pages: Sequence[Page]) -> None:
+    assert plan.archive is not None
+    for page, known in zip(pages, plan.archive.full, strict=False):
+        if page.digest != known.digest:
+            raise PlanMismatch(
+                f"page {known.number} does not come out as it was drawn",
+                "plan",
+                "pass the original history, unchanged, with its plan, or no plan",
+            )
+
+
+def _through(plan: Plan) -> int:
+    archive = plan.archive
+    ends = [spot[0] for spot in (*plan.elided, *plan.dropped)]
+    ends += [last for _, last in plan.omitted]
+    return max([*ends, archive.last if archive is not None else 0], default=0)
+
+
+def _protected(draft: _Draft, budget: Budget, policy: Policy) -> int:
+    limit = min(policy.tail_tokens, int(policy.tail_share * budget.tokens))
+    return tail_start(draft.source.turns, limit, draft.scale)
+
+
+def _elide(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: Load) -> tuple[_Draft, str]:
+    plan = draft.plan
+    gone = _gone(plan)
+    found = elide(
+        draft.source.turns,
+        _protected(draft, budget, policy),
+        lambda spot: spot in plan.elided or spot[0] in gone or plan.frozen(spot),
+        policy.elide_floor,
+    )
+    return _take(draft, replace(plan, elided=plan.elided | found), found, load)
+
+
+def _images(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: Load) -> tuple[_Draft, str]:
+    plan = draft.plan
+    gone = _gone(plan)
+
+    def out_of_reach(spot: Spot) -> bool:
+        return spot in plan.dropped or spot[0] in gone or plan.frozen(spot)
+
+    turns = draft.source.turns
+    found = drop_old(turns, _protected(draft, budget, policy), out_of_reach, policy.screenshots)
+    rest = _Draft(draft.source, draft.scale, draft.fixed, replace(plan, dropped=plan.dropped | found, archive=None))
+    newest_user = max((turn.number for turn in turns if turn.role == "user"), default=0)
+    found |= drop_forced(
+        turns,
+        rest.load(),
+        budget,
+        plan.dropped | found,
+        lambda spot: out_of_reach(spot) or spot[0] == newest_user,
+    )
+    return _take(draft, replace(plan, dropped=plan.dropped | found), found, load)
+
+
+def _take(draft: _Draft, plan: Plan, found: Iterable[Spot], load: Load) -> tuple[_Draft, str]:
+    """The draft with the treatments found, if there are any and the context shrinks."""
+    spots = list(found)
+    if not spots:
+        return draft, "nothing_old"
+    archive = plan.archive
+    redraw = archive is not None and any(spot[0] <= archive.last for spot in spots)
+    taken = draft.with_plan(plan, redraw)
+    after = taken.load()
+    shrinks = after.tokens < load.tokens or after.image_bytes < load.image_bytes or after.images < load.images
+    return (taken, "") if shrinks else (draft, "would_grow")
+
+
+def _gone(plan: Plan) -> frozenset[int]:
+    return frozenset(turn for first, last in plan.omitted for turn in range(first, last + 1))
+
+
+def _snapshot(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: Load) -> tuple[_Draft, str]:
+    """Page the turns between head and tail.
+
+    Where not every page fits, a shorter tail leaves room for more of them: a turn on a page can be
+    read, an omitted one cannot.
+    """
+    if not model.vision:
+        return draft, "no_vision"
+    source, plan = draft.source, draft.plan
+    archive = plan.archive
+    if archive is None and never_pays(model, cell_for(model, plan.fidelity)):
+        return draft, "does_not_pay"
+    paged = archive.last if archive is not None else first_paged(source, plan) - 1
+    limit = min(policy.tail_tokens, int(policy.tail_share * budget.tokens))
+    best, reason = draft, "nothing_old"
+    for tail in (limit, limit // 2):
+        last = tail_start(source.turns, tail, draft.scale) - 1
+        if last <= paged:
+            continue
+        taken = draft.with_plan(extend(plan, source, model, budget, policy, draft.scale, last), redraw=True)
+        after = taken.load()
+        if after.tokens >= load.tokens:
+            reason = "would_grow"
+        elif not _pays(draft, taken, policy):
+            reason = "does_not_pay"
+        else:
+            best, reason = taken, ""
+            if budget.holds(after):
+                break
+    return (best, "") if best is not draft else (draft, reason)
+
+
+def _pays(draft: _Draft, taken: _Draft, policy: Policy) -> bool:
+    """Whether pages and the text beside them cost at most the policy's share of the turns as text."""
+    archive = taken.plan.archive
+    assert archive is not None
+    source, scale = draft.source, draft.scale
+    middle = [turn for turn in source.turns if archive.first <= turn.number <= archive.last]
+    text = sum(scale.messages(turn.messages).tokens for turn in treated(middle, taken.plan))
+    before = len(source.head) + sum(len(turn.messages) for turn in source.turns[: source.first_middle])
+    return scale.message(taken.projection().messages[before]).tokens <= policy.pays * text
+
+
+def _omit(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: Load) -> tuple[_Draft, str]:
+    """Leave out whole full pages, oldest first; then turns that stand on no full page; never the newest turn."""
+    plan = draft.plan
+    archive = plan.archive
+    if archive is not None and archive.full:
+        fewer = _fewest(
+            archive.left_out + 1,
+            len(archive.full),
+            lambda k: draft.with_plan(replace(plan, archive=replace(archive, left_out=k)), redraw=False),
+            budget,
+        )
+        if fewer is not None:
+            return fewer, ""
+    turns = draft.source.turns
+    first = draft.source.first_middle
+    if first >= len(turns) - 1:
+        return draft, "nothing_old"
+    start = turns[first].number
+    at_least = archive.last if archive is not None else max((last for _, last in plan.omitted), default=start)
+
+    def without(last: int) -> _Draft:
+        bare = draft.with_plan(replace(plan, archive=None, omitted=((start, last),)), redraw=False)
+        bare.script, bare.pages = Script(), []
+        return bare
+
+    last_allowed = turns[-2].number
+    fewer = _fewest(max(at_least, start), last_allowed, without, budget)
+    return (fewer, "") if fewer is not None else (draft, "nothing_old")
+
+
+def _fewest(low: int, high: int, make: Callable[[int], _Draft], budget: Budget) -> _Draft | None:
+    """The draft for the smallest number in [low, high] that fits, by bisection; ``None`` if none does."""
+    if low > high or not budget.holds(make(high).load()):
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        if budget.holds(make(middle).load()):
+            high = middle
+        else:
+            low = middle + 1
+    return make(low)
+
+
+def _cannot_fit(source: Source, scale: Scale, fixed: Load, budget: Budget) -> CannotFit:
+    head = scale.messages(source.head)
+    parts = {"system and tools": fixed + head}
+    if source.first_middle:
+        parts["the first user message"] = scale.messages(source.turns[0].messages)
+    if len(source.turns) > source.first_middle:
+        parts["the newest turn"] = scale.messages(source.turns[-1].messages)
+    named = ", ".join(f"{name} {load.tokens:,}" for name, load in parts.items())
+    total = sum(parts.values(), Load())
+    over = budget.over(total) or budget.over(total + Load(tokens=1)) or "with the text around them"
+    return CannotFit(
+        f"the parts that never change do not fit the budget of {budget.tokens:,} tokens ({over}): {named}",
+        "compact",
+        "raise the budget, or shorten the part that is too large",
+    )

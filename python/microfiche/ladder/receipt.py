@@ -1,0 +1,183 @@
+"""What a pass did, as data: tokens, bytes, images and money by rung, and where every part went."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from microfiche.messages import Image, Note, ToolResult, Turn
+from microfiche.models import Model, cost
+from microfiche.pages.render import Page
+
+from .budget import Budget, Load
+from .compact import Outcome
+from .plan import Plan, Source
+
+VERSION = 1
+
+_RUNGS = ("elide", "images", "snapshot", "omit")
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """What a request weighs: tokens, bytes of content (base64 images included), images, USD of input."""
+
+    tokens: int
+    bytes: int
+    images: int
+    money: float | None
+
+    @classmethod
+    def of(cls, load: Load, model: Model) -> Amount:
+        return cls(load.tokens, load.bytes, load.images, cost(model, load.tokens))
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """One rung of a pass. ``reason`` is empty if it did something, else why it did not."""
+
+    rung: str
+    reason: str
+    before: Amount
+    after: Amount
+
+
+@dataclass(frozen=True, slots=True)
+class PageLine:
+    """A page of the archive: where its turns begin and end, its size in pixels and bytes, its price."""
+
+    number: int
+    turns: tuple[int, int] | None
+    width: int
+    height: int
+    tokens: int
+    bytes: int
+    characters: int
+    digest: str
+    shown: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a pass did.
+
+    ``reason`` is ``under_budget`` if there was nothing to do, else empty. ``rungs`` follow one another:
+    the first begins at ``before``, each where the one above it ends, the last ends at ``after``.
+    ``ruler`` names how tokens were estimated. ``seconds`` is the time of the whole call.
+    """
+
+    model: str
+    format: str
+    fidelity: str
+    ruler: str
+    budget: Budget
+    reason: str
+    before: Amount
+    after: Amount
+    rungs: tuple[Rung, ...] = ()
+    pages: tuple[PageLine, ...] = ()
+    elided: tuple[dict[str, Any], ...] = ()
+    images: tuple[dict[str, Any], ...] = ()
+    omitted_pages: int = 0
+    omitted_turns: tuple[int, ...] = ()
+    not_drawn: dict[str, int] = field(default_factory=dict)
+    escapes: dict[str, int] = field(default_factory=dict)
+    repairs: tuple[dict[str, str], ...] = ()
+    violations: tuple[dict[str, str], ...] = ()
+    notes: tuple[dict[str, str], ...] = ()
+    seconds: float = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The receipt as plain data, with its version."""
+        return {"version": VERSION, **asdict(self)}
+
+    def to_json(self) -> str:
+        """The receipt as one JSON object."""
+        return json.dumps(self.to_dict(), indent=1)
+
+
+def amounts(given: Load, outcome: Outcome, final: Load, model: Model) -> tuple[Rung, ...]:
+    """The rungs of a pass, contiguous from what was given to what is sent.
+
+    Beside the rungs themselves: ``carry`` is what the wire to write cannot hold and a message put
+    in front, ``plan`` what the plan before had done, ``write`` what writing and repair changed.
+    """
+    states = [("carry", "", outcome.before), ("plan", "", outcome.start)]
+    states += [(step.rung, step.reason, step.after) for step in outcome.steps]
+    states.append(("write", "", final))
+    rungs = []
+    at = given
+    for name, reason, after in states:
+        if after != at or name in _RUNGS:
+            rungs.append(Rung(name, reason, Amount.of(at, model), Amount.of(after, model)))
+        at = after
+    return tuple(rungs)
+
+
+def page_lines(pages: Iterable[Page], shown: Sequence[Page], tokens: dict[int, int]) -> tuple[PageLine, ...]:
+    """A line a page; ``tokens`` gives what each costs by its number."""
+    numbers = {page.number for page in shown}
+    return tuple(
+        PageLine(
+            page.number,
+            (min(page.turns), max(page.turns)) if page.turns else None,
+            page.width,
+            page.height,
+            tokens[page.number],
+            len(page.png),
+            len(page.text),
+            page.digest,
+            page.number in numbers,
+        )
+        for page in pages
+    )
+
+
+def elided_lines(source: Source, plan: Plan) -> tuple[dict[str, Any], ...]:
+    """Every elided result: turn, tool, why, characters left out, the turn that stands for it."""
+    turns = {turn.number: turn for turn in source.turns}
+    lines = []
+    for spot, elision in sorted(plan.elided.items()):
+        result = _part(turns[spot[0]], spot)
+        if isinstance(result, ToolResult):
+            line = {"turn": spot[0], "tool": result.name, "why": elision.why, "by": elision.by}
+            lines.append(line | {"characters": len(result.text) - elision.keep})
+    return tuple(lines)
+
+
+def image_lines(source: Source, plan: Plan) -> tuple[dict[str, Any], ...]:
+    """Every dropped image: turn, whose, why, media type, pixels."""
+    turns = {turn.number: turn for turn in source.turns}
+    lines = []
+    for spot, dropped in sorted(plan.dropped.items()):
+        part = _part(turns[spot[0]], spot)
+        image = part.parts[spot[3]] if isinstance(part, ToolResult) else part
+        if isinstance(image, Image):
+            line = {"turn": spot[0], "owner": image.owner, "why": dropped.why, "media_type": image.media_type}
+            lines.append(line | {"width": image.width, "height": image.height})
+    return tuple(lines)
+
+
+def _part(turn: Turn, spot: tuple[int, ...]) -> Any:
+    return turn.messages[spot[1]].parts[spot[2]]
+
+
+def escapes_of(pages: Iterable[Page]) -> dict[str, int]:
+    """Characters that stand on the pages as code points, ``U+…`` to how often, most frequent first."""
+    counts: Counter[str] = Counter()
+    for page in pages:
+        counts.update(page.escapes)
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return {f"U+{ord(character):04X}": count for character, count in ranked}
+
+
+def named(items: Iterable[Any]) -> tuple[dict[str, str], ...]:
+    """Repairs, violations or notes as plain data."""
+    return tuple({key: str(value) for key, value in asdict(item).items()} for item in items)
+
+
+def notes_of(notes: Iterable[Note]) -> tuple[dict[str, str], ...]:
+    return named(notes)
