@@ -12,20 +12,33 @@ from typing import Any, Literal
 
 from ..errors import BadInput
 from ..messages import History, Note
-from . import anthropic, atif, claude_stream, common, convert, jsonl, tools
+from . import (
+    anthropic,
+    atif,
+    claude_code,
+    claude_stream,
+    common,
+    convert,
+    gemini,
+    jsonl,
+    openai_chat,
+    openai_responses,
+    tools,
+)
 from . import detect as _detect
 
-WIRES: tuple[str, ...] = ("anthropic",)
-FORMATS: tuple[str, ...] = (*WIRES, "claude_stream", "atif")
-
-_READERS: dict[str, Callable[[Any], History]] = {module.WIRE: module.read for module in (anthropic,)}
-_WRITERS: dict[str, Callable[[History], tuple[dict[str, Any], list[Note]]]] = {
-    module.WIRE: module.write for module in (anthropic,)
-}
-_LIST_KEYS: dict[str, str] = {module.WIRE: module.LIST_KEY for module in (anthropic,)}
+_READERS: dict[str, Callable[[Any], History]] = {}
+_WRITERS: dict[str, Callable[[History], tuple[dict[str, Any], list[Note]]]] = {}
+_LIST_KEYS: dict[str, str] = {}
+for _wire in (anthropic, openai_chat, openai_responses, gemini):
+    _READERS[_wire.WIRE] = _wire.read
+    _WRITERS[_wire.WIRE] = _wire.write
+    _LIST_KEYS[_wire.WIRE] = _wire.LIST_KEY
 _TRANSCRIPTS: dict[str, Callable[[jsonl.Loaded], History]] = {
-    module.FORMAT: module.read for module in (claude_stream, atif)
+    module.FORMAT: module.read for module in (claude_code, claude_stream, atif)
 }
+WIRES: tuple[str, ...] = tuple(_READERS)
+FORMATS: tuple[str, ...] = (*WIRES, *_TRANSCRIPTS)
 _PROVIDERS: dict[str, Literal["anthropic", "openai", "gemini"]] = {
     "anthropic": "anthropic",
     "openai_chat": "openai",

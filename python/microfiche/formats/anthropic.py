@@ -57,20 +57,10 @@ class _Reader:
         item = common.as_object(item, where)
         word = item.get("role")
         role = _ROLES.get(word, "user") if isinstance(word, str) else "user"
-        if not isinstance(item.get("content"), str | list):
-            return [Message(role, (), native=item)]
-        envelope = common.without(item, "content")
-        parts = self.content(item["content"], role)
-        results = tuple(part for part in parts if isinstance(part, ToolResult))
-        if not results:
-            return [Message(role, parts, native=envelope)]
-        tool = Message("tool", results, native=envelope)
-        if len(results) == len(parts):
-            return [tool]
-        places = tuple(at for at, part in enumerate(parts) if not isinstance(part, ToolResult))
-        rest = tuple(parts[at] for at in places)
-        # The place of each part in the shared message, so that a writer can weave them in again.
-        return [tool, Message("user", rest, native=(len(parts), places), joined=True)]
+        content = item.get("content")
+        parts = self.content(content, role) if isinstance(content, str | list) else ()
+        envelope = common.without(item, "content") if parts else item
+        return common.split(role, parts, envelope)
 
     def content(self, content: Any, role: Role) -> tuple[Part, ...]:
         if isinstance(content, str):
@@ -155,7 +145,8 @@ def write_messages(messages: list[Message]) -> list[dict[str, Any]]:
     before: Message | None = None
     for message in messages:
         if message.joined and before is not None and before.role == "tool":
-            out[-1]["content"] = _weave(out[-1]["content"], _write_blocks(message.parts), message.native)
+            blocks = _write_blocks(message.parts)
+            out[-1]["content"] = common.weave(out[-1]["content"], blocks, message.native)
         else:
             out.append(_write_message(message))
         before = message
@@ -167,18 +158,9 @@ def _write_message(message: Message) -> dict[str, Any]:
     if message.role == "tool":
         return {**envelope, "role": "user", "content": _write_blocks(message.parts)}
     head = {**envelope, "role": common.role_word(message, _ROLES, message.role)}
-    if not message.parts and "content" in envelope:  # neither text nor list came, so that stays
+    if not message.parts and "content" in envelope:  # what came without parts stays as it came
         return head
     return {**head, "content": _write_content(message.parts)}
-
-
-def _weave(results: list[Any], rest: list[Any], native: Any) -> list[Any]:
-    """Results first, unless the parts were read from other places and nothing came or went since."""
-    if not isinstance(native, tuple) or native[0] != len(results) + len(rest) or len(native[1]) != len(rest):
-        return results + rest
-    places = dict(zip(native[1], rest, strict=True))
-    others = iter(results)
-    return [places[at] if at in places else next(others) for at in range(native[0])]
 
 
 def _write_content(parts: tuple[Part, ...]) -> str | list[Any]:

@@ -99,9 +99,7 @@ def _results(step: dict[str, Any], calls: list[ToolCall]) -> list[Message]:
     if len(free) == len(unclaimed):
         sources, unclaimed = list(zip(free, unclaimed, strict=True)), []
     sources += [
-        (calls[order[result["source_call_id"]]], result)
-        for result in results
-        if result.get("source_call_id") in order
+        (calls[order[result["source_call_id"]]], result) for result in results if result.get("source_call_id") in order
     ]
     answers = {call.id: _result(call, result) for call, result in reversed(sources)}
     messages = []

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from ..errors import BadInput
-from ..messages import History, Image, Message, Note, Opaque, Part, Reasoning, Role, Text
+from ..messages import History, Image, Message, Note, Opaque, Part, Reasoning, Role, Text, ToolResult
 from . import images
 
 # How deep a client's object can stand in a body: list, message, content, block, its content, block.
@@ -98,15 +98,41 @@ def lone_text(parts: Sequence[Part]) -> str | None:
     return None
 
 
+def split(role: Role, parts: tuple[Part, ...], envelope: Any) -> list[Message]:
+    """A message as one, or as two where results and a user's words came in one.
+
+    The second has as native how many parts the two have together and the places of its own there.
+    """
+    results = tuple(part for part in parts if isinstance(part, ToolResult))
+    if not results:
+        return [Message(role, parts, native=envelope)]
+    tool = Message("tool", results, native=envelope)
+    if len(results) == len(parts):
+        return [tool]
+    places = tuple(at for at, part in enumerate(parts) if not isinstance(part, ToolResult))
+    rest = tuple(parts[at] for at in places)
+    return [tool, Message("user", rest, native=(len(parts), places), joined=True)]
+
+
+def weave(results: list[Any], rest: list[Any], native: Any) -> list[Any]:
+    """The content of two messages that :func:`split` parted: as it was while nothing came or went.
+
+    Else results come first, as every wire asks for.
+    """
+    if not isinstance(native, tuple) or native[0] != len(results) + len(rest) or len(native[1]) != len(rest):
+        return results + rest
+    places = dict(zip(native[1], rest, strict=True))
+    others = iter(results)
+    return [places[at] if at in places else next(others) for at in range(native[0])]
+
+
 def shown(parts: Iterable[Part]) -> list[Part]:
     """The parts a model may see and the wire can hold: no private copies, no reasoning of elsewhere."""
     return [part for part in parts if not _hidden(part)]
 
 
 def _hidden(part: Part) -> bool:
-    return isinstance(part, Reasoning | Opaque) and (
-        part.native is None or (isinstance(part, Opaque) and part.private)
-    )
+    return isinstance(part, Reasoning | Opaque) and (part.native is None or (isinstance(part, Opaque) and part.private))
 
 
 def has_pages(messages: Iterable[Message]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -26,27 +27,37 @@ def convert(history: History, wire: str) -> tuple[History, list[Note]]:
     length of the answer have counterparts. Messages that hold nothing else are left out.
     """
     lost: Counter[str] = Counter()
-    messages = [kept for message in history.messages if (kept := _message(message, lost)) is not None]
-    system = _message(history.system, lost) if history.system is not None else None
+    messages = [kept for message in history.messages if (kept := carried(message, lost)) is not None]
+    system = carried(history.system, lost) if history.system is not None else None
     if wire != "openai_chat":
         system, messages = _lead(system, messages)
-    definitions, notes = None, []
+    definitions: list[Any] | None = None
+    notes: list[Note] = []
     if history.tools is not None:
         definitions, notes = tools.convert(history.tools, wire)
     body, dropped = _body(history, wire)
     for name in dropped:
         lost[f'request field left out: "{name}"'] += 1
-    converted = replace(
-        history, messages=messages, system=system, tools=definitions, wire=wire, body=body, bare=False
-    )
+    converted = replace(history, messages=messages, system=system, tools=definitions, wire=wire, body=body, bare=False)
     return converted, [*common.counted("write", lost), *notes]
 
 
-def _message(message: Message, lost: Counter[str]) -> Message | None:
+def carried(message: Message, lost: Counter[str]) -> Message | None:
     parts = tuple(kept for part in message.parts if (kept := _part(part, lost)) is not None)
     if message.parts and not parts:
         return None
     return Message(message.role, parts, joined=message.joined)
+
+
+def _batches(messages: Iterable[Message]) -> list[Message]:
+    """Tool messages in a row as one: other wires than Chat Completions want a batch's results together."""
+    out: list[Message] = []
+    for message in messages:
+        if message.role == "tool" and out and out[-1].role == "tool":
+            out[-1] = replace(out[-1], parts=out[-1].parts + message.parts)
+        else:
+            out.append(message)
+    return out
 
 
 def _part(part: Part, lost: Counter[str]) -> Part | None:

@@ -16,11 +16,9 @@ _MESSAGE_KEYS = frozenset({"role", "type", "parts"})
 _CHAT_ROLES = frozenset({"tool", "developer", "function"})
 _CHAT_BLOCKS = frozenset({"image_url", "input_audio", "refusal", "file"})
 _CHAT_KEYS = frozenset({"tool_calls", "function_call", "tool_call_id", "refusal"})
-_CHAT_BODY = frozenset(
-    {"max_completion_tokens", "frequency_penalty", "presence_penalty", "response_format", "n"}
-)
+_CHAT_BODY = frozenset({"max_completion_tokens", "frequency_penalty", "presence_penalty", "response_format", "n"})
 _ANTHROPIC_BLOCKS = frozenset(
-    {"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document", "server_tool_use"}
+    {"thinking", "redacted_thinking", "image", "document", "search_result", "container_upload", "compaction"}
 )
 _RESPONSES_BLOCKS = frozenset({"input_text", "output_text", "input_image", "input_file"})
 _OPENAI_MODELS = ("gpt", "chatgpt", "o1", "o3", "o4")
@@ -112,21 +110,19 @@ def _message(item: dict[str, Any]) -> str | None:
         return "openai_responses" if isinstance(item.get("type"), str) else None
     if (item["role"] in _CHAT_ROLES and item.get("type") != "message") or _CHAT_KEYS & item.keys():
         return "openai_chat"
+    blocks = [block for block in _list(item, "content") if isinstance(block, dict)]
+    kinds = {str(block.get("type")) for block in blocks}
+    if kinds & _RESPONSES_BLOCKS:
+        return "openai_responses"
+    if kinds & _CHAT_BLOCKS:
+        return "openai_chat"
+    if kinds & _ANTHROPIC_BLOCKS or any(kind.endswith(("tool_use", "tool_result")) for kind in kinds):
+        return "anthropic"
     if item.get("type") == "message":
         return "openai_responses"
-    content = item.get("content")
-    if content is None:
+    if item.get("content") is None:
         return "openai_chat"
-    kinds = {block.get("type") for block in _list(item, "content") if isinstance(block, dict)}
-    for wire, blocks in (
-        ("openai_responses", _RESPONSES_BLOCKS),
-        ("openai_chat", _CHAT_BLOCKS),
-        ("anthropic", _ANTHROPIC_BLOCKS),
-    ):
-        if any(kind in blocks for kind in kinds):
-            return wire
-    marked = any("cache_control" in block for block in _list(item, "content") if isinstance(block, dict))
-    return "anthropic" if marked else None
+    return "anthropic" if any("cache_control" in block for block in blocks) else None
 
 
 def _list(item: dict[str, Any], key: str) -> list[Any]:

@@ -122,9 +122,7 @@ def history(
     """
     native = gather(lines, counts)
     if not native:
-        raise BadInput(
-            "no message in it", loaded.where, "; ".join(note.what for note in _notes(loaded, counts)[:3])
-        )
+        raise BadInput("no message in it", loaded.where, "; ".join(note.what for note in _notes(loaded, counts)[:3]))
     messages = anthropic.read_messages(native)
     called = (call.name for message in messages for call in message.calls)
     answers = [message_of(line) for line in lines if line.value.get("type") == "assistant"]

@@ -50,9 +50,7 @@ def emit(functions: Iterable[Function], wire: str) -> list[Any]:
             return [{"type": "function", "function": _described(each, "parameters")} for each in functions]
         case "openai_responses":
             # The types of the official client require "strict"; null means the provider's default.
-            return [
-                {"type": "function", **_described(each, "parameters"), "strict": None} for each in functions
-            ]
+            return [{"type": "function", **_described(each, "parameters"), "strict": None} for each in functions]
     declarations = [_described(function, "parametersJsonSchema") for function in functions]
     return [{"functionDeclarations": declarations}] if declarations else []
 
