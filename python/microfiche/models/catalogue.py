@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from .names import Name, parse
@@ -185,6 +184,8 @@ class _Data:
 
 @cache
 def _data() -> _Data:
+    from pathlib import Path  # needed once, and slow to import
+
     raw = json.loads(Path(__file__).with_name("catalogue.json").read_text("utf-8"))
     regimes = {
         name: Regime(name, **{**row, "page": tuple(row["page"])}) for name, row in raw["regimes"].items()

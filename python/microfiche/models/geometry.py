@@ -55,8 +55,8 @@ def page(model: Model, cell: Cell | tuple[int, int], images: int = 0, evidence_o
 
     The largest page of the regime that has reading evidence (1568×784 px on Claude's patches,
     1584×1584 on Gemini's, 1568×1568 on 32-px patches), within the regime's frame where there is
-    none; ``evidence_only=False`` gives the page with the most cells a token that the provider takes
-    untouched instead. Neither is ever scaled or refused. For an unknown model it is 672×672 px,
+    none; ``evidence_only=False`` gives the densest page that the provider takes untouched instead,
+    and of such the largest. Neither is ever scaled or refused. For an unknown model it is 672×672 px,
     which no regime of the catalogue scales down. Raises ``PageTooSmall`` if too few cells fit.
     """
     size = _size(cell)
@@ -182,17 +182,15 @@ def _largest(regime: Regime, cell: tuple[int, int], frame: tuple[int, int]) -> G
 
 @lru_cache(maxsize=64)
 def _densest(regime: Regime, cell: tuple[int, int], frame: tuple[int, int]) -> Geometry | None:
-    """The page with the most cells a token in the frame, of those the one with the most cells."""
-    grid = regime.grid
-    best: tuple[int, int, int, int] | None = None  # tokens, cells, width, height
-    for width in range(grid, frame[0] + 1, grid):
-        for height in range(grid, frame[1] + 1, grid):
+    """The page of the frame with the most cells a token; of equals the one with the most cells.
+
+    Then the squarest, then the widest.
+    """
+    pages: list[tuple[float, int, int, int, int]] = []
+    for width in range(regime.grid, frame[0] + 1, regime.grid):
+        for height in range(regime.grid, frame[1] + 1, regime.grid):
             cells = (width // cell[0]) * (height // cell[1])
-            # Compared as fractions; a page that cannot win is not priced.
             tokens = _untouched(regime, width, height) if cells else None
-            if tokens is None or _on_the_edge(regime, tokens):
-                continue
-            gain = cells * best[0] - best[1] * tokens if best else 1
-            if gain > 0 or (gain == 0 and best is not None and cells > best[1]):
-                best = tokens, cells, width, height
-    return _geometry(regime, cell, best[2], best[3]) if best else None
+            if tokens is not None and not _on_the_edge(regime, tokens):
+                pages.append((cells / tokens, cells, -max(width, height), width, height))
+    return _geometry(regime, cell, *max(pages)[3:]) if pages else None

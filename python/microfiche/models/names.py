@@ -48,6 +48,7 @@ def parse(name: str) -> Name:
         *words, bare = bare.split(":")
         hosts += words
     bare, _, variant = bare.partition(":")
+    bare = bare.partition("[")[0]
     if vendor := _VENDOR.match(bare):
         bare = bare[vendor.end() :]
         hosts.append("bedrock")
@@ -57,7 +58,7 @@ def parse(name: str) -> Name:
     if variant.isdigit() or bare.startswith("claude"):
         bare = re.sub(r"-v\d+$", "", bare)
     bare = re.sub(rf"-(?:{_DATE.pattern})(?=-|$)", "", bare)
-    bare = re.sub(rf"-(?:{_MONTH_DAY.pattern})$", "", bare)
+    bare = re.sub(rf"-(?:{_MONTH_DAY.pattern}|0\d\d)$", "", bare)
 
     line: list[str] = []
     version: tuple[int, ...] = ()
@@ -66,7 +67,7 @@ def parse(name: str) -> Name:
         if token in _NOISE or _SIZE.fullmatch(token) or (token in _TRIAL and line[:1] == ["gemini"]):
             adjacent = False
             continue
-        found = _VERSION.fullmatch(token)
+        found = _VERSION.fullmatch(token) if len(token) <= 24 else None
         if not found:
             line.append(token)
             adjacent = False

@@ -27,9 +27,9 @@ CALL = 12
 RESULT = 12
 TOOL = 8
 
-# An image of unknown size counts as one of this many px a side: more than any screenshot of a usual
-# screen costs under the patch and budget regimes.
-UNKNOWN_SIDE = 2048
+# An image of unknown size counts as one of this size in px: no regime bills a screenshot of the most
+# common screen, 1920×1080, more.
+UNKNOWN_SIZE = 2048, 1152
 
 # Characters of a thinking block's signature that stand for one thinking token.
 SIGNATURE = 4
@@ -54,7 +54,7 @@ class Ruler:
     def image(self, width: int, height: int) -> int:
         """Tokens of an image of ``width`` × ``height`` px, 0 where a side is unknown."""
         if width < 1 or height < 1:
-            width = height = UNKNOWN_SIDE
+            width, height = UNKNOWN_SIZE
         return image_tokens(self.model, width, height) + IMAGE
 
     def part(self, part: Part) -> int:
