@@ -81,9 +81,7 @@ def test_a_batch_parted_over_two_messages_is_joined() -> None:
 
 def test_a_second_result_is_left_out_and_the_first_wins() -> None:
     def change(body: dict[str, Any]) -> None:
-        body["messages"][2]["content"].insert(
-            1, {"type": "tool_result", "tool_use_id": "toolu_1", "content": "b"}
-        )
+        body["messages"][2]["content"].insert(1, {"type": "tool_result", "tool_use_id": "toolu_1", "content": "b"})
 
     mended, rules = faulty(change)
     assert rules == {"duplicate-result"} and mended == anthropic_body()
@@ -194,9 +192,7 @@ def test_empty_messages_are_marked(empty: Any) -> None:
 
 
 def test_empty_text_blocks_go_and_the_others_stay() -> None:
-    mended, rules = faulty(
-        lambda body: body["messages"][1]["content"].insert(1, {"type": "text", "text": ""})
-    )
+    mended, rules = faulty(lambda body: body["messages"][1]["content"].insert(1, {"type": "text", "text": ""}))
     assert rules == {"empty-text"} and mended == anthropic_body()
 
 
@@ -267,9 +263,7 @@ def test_lone_surrogates_and_numbers_that_json_lacks() -> None:
     mended, rules = faulty(lambda body: body["messages"][2]["content"][0].update(content="a\ud83d"))
     assert rules == {"lone-surrogate"}
     assert mended["messages"][2]["content"][0]["content"] == "a<d83d>"
-    mended, rules = faulty(
-        lambda body: body["messages"][1]["content"][2]["input"].update(x=float("nan"), y=10**5000)
-    )
+    mended, rules = faulty(lambda body: body["messages"][1]["content"][2]["input"].update(x=float("nan"), y=10**5000))
     assert rules == {"not-a-json-number"}
     assert mended["messages"][1]["content"][2]["input"]["x"] == "NaN"
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from microfiche.validate import anthropic
+from microfiche.validate import anthropic, gemini, openai_chat, openai_responses
 from microfiche.validate.draft import Draft, Limits, Repair, Violation
 
 __all__ = ["PROVIDERS", "Limits", "Repair", "Violation", "default_limits", "repair", "validate"]
@@ -29,10 +29,13 @@ class _Wire:
 
 _WIRES: dict[str, _Wire] = {
     "anthropic": _Wire("messages", anthropic.check, anthropic.LIMITS),
+    "openai_chat": _Wire("messages", openai_chat.check, openai_chat.LIMITS),
+    "openai_responses": _Wire("input", openai_responses.check, openai_responses.LIMITS),
+    "gemini": _Wire("contents", gemini.check, gemini.LIMITS, binary=True),
 }
 
-PROVIDERS: tuple[str, ...] = (*_WIRES,)
-"""The names that :func:`validate` and :func:`repair` know."""
+PROVIDERS: tuple[str, ...] = (*_WIRES, "openai")
+"""The names that :func:`validate` and :func:`repair` know; ``openai`` tells its two wires by the shape."""
 
 
 def validate(
@@ -69,12 +72,34 @@ def default_limits(provider: str) -> Limits:
 def _judge(source: Any, provider: str, limits: Limits | None, model: str | None) -> Draft:
     wire = _wire(provider, source)
     draft = Draft(source, wire.key, limits if limits is not None else wire.limits, model, binary=wire.binary)
-    if not any(found.rule == "messages-shape" for found in draft.violations):
-        wire.check(draft)
+    wire.check(draft)
     return draft
 
 
 def _wire(provider: str, source: Any) -> _Wire:
+    if provider == "openai":
+        provider = "openai_responses" if _is_responses(source) else "openai_chat"
     if provider not in _WIRES:
         raise ValueError(f"unknown provider {provider!r}; known are {', '.join(PROVIDERS)}")
     return _WIRES[provider]
+
+
+def _is_responses(source: Any) -> bool:
+    """Responses name their list ``input``; in a bare one, items and parts have types of their own."""
+    if isinstance(source, dict):
+        return "messages" not in source
+    for item in source if isinstance(source, (list, tuple)) else ():
+        if not isinstance(item, dict):
+            continue
+        if item.get("role") == "tool" or "tool_calls" in item:
+            return False
+        if "type" in item:
+            return True
+        content = item.get("content")
+        for part in content if isinstance(content, (list, tuple)) else ():
+            type_ = part.get("type") if isinstance(part, dict) else None
+            if isinstance(type_, str) and type_ in ("text", "image_url"):
+                return False
+            if isinstance(type_, str) and type_.startswith(("input_t", "input_i", "input_f", "output_")):
+                return True
+    return False

@@ -49,9 +49,10 @@ _MARKS = 4
 
 def check(draft: Draft) -> None:
     """Find and mend, in an order in which no cure makes a fault for a rule already passed."""
-    messages = draft.messages
-    if not messages:
-        draft.fault("no-messages", draft.key, "there is no message", "send at least one message")
+    if not draft.check_listed():
+        return
+    draft.keep_objects(lambda text: {"role": "user", "content": text})
+    if not draft.messages:
         return
     _shapes(draft)
     _roles(draft)
@@ -102,43 +103,18 @@ def blocks(message: Object) -> list[Any]:
 
 
 def _shapes(draft: Draft) -> None:
-    """Messages are objects whose content is a string or a list of typed blocks."""
-    kept: list[Any] = []
-    for index, message in enumerate(draft.messages):
-        if isinstance(message, dict):
-            kept.append(message)
-            content = message.get("content")
-            if isinstance(content, list):
-                message["content"] = _typed(draft, message, content)
-            elif isinstance(content, dict):
-                draft.fault(
-                    "content-shape",
-                    draft.at(message, ".content"),
-                    "is a block, not a list",
-                    "put it in a list",
-                    "content put in a list",
-                )
-                message["content"] = _typed(draft, message, [content])
-            elif content is not None and not isinstance(content, str):
-                draft.fault(
-                    "content-shape",
-                    draft.at(message, ".content"),
-                    f"is a {type(content).__name__}",
-                    "write it as text",
-                    "content written as text",
-                )
-                message["content"] = str(content)
-        else:
-            draft.fault(
-                "message-shape",
-                f"{draft.key}[{index}]",
-                "is not an object",
-                "make it a message with a role and content",
-                "made a user message" if isinstance(message, str) else "left out",
-            )
-            if isinstance(message, str):
-                kept.append({"role": "user", "content": message})
-    draft.messages[:] = kept
+    """The content of a message is a string or a list of typed blocks."""
+    for message in draft.messages:
+        content = message.get("content")
+        place = draft.at(message, ".content")
+        if isinstance(content, list):
+            message["content"] = _typed(draft, message, content)
+        elif isinstance(content, dict):
+            draft.fault("content-shape", place, "is a block, not a list", "put it in a list", "put in a list")
+            message["content"] = _typed(draft, message, [content])
+        elif content is not None and not isinstance(content, str):
+            draft.fault("content-shape", place, f"is a {type(content).__name__}", "write it as text", "written as text")
+            message["content"] = str(content)
 
 
 def _typed(draft: Draft, message: Object, content: list[Any]) -> list[Any]:
@@ -173,16 +149,8 @@ def _roles(draft: Draft) -> None:
                 "role set to user",
             )
             message["role"] = "user"
-        elif role not in _ROLES:
-            new = "assistant" if role == "model" else "user"
-            draft.fault(
-                "role",
-                message,
-                f"the role {role!r} is not known",
-                f"use one of {', '.join(_ROLES)}",
-                f"role set to {new}",
-            )
-            message["role"] = new
+        else:
+            draft.set_role(message, _ROLES, "assistant")
 
 
 def _blocks(draft: Draft) -> None:
@@ -206,9 +174,7 @@ def _block(draft: Draft, block: Object, role: str) -> Object | None:
     if type_ == "text":
         if not isinstance(block.get("text"), str) or blank(block["text"]):
             # "text content blocks must be non-empty", "… must contain non-whitespace text"
-            draft.fault(
-                "empty-text", block, "the text block is empty", "leave it out", "empty text block left out"
-            )
+            draft.fault("empty-text", block, "the text block is empty", "leave it out", "empty text block left out")
             return None
         return block
     if type_ == "compaction":
@@ -228,9 +194,7 @@ def _block(draft: Draft, block: Object, role: str) -> Object | None:
         draft.fault("block-role", block, what, "put it in a user message", f"{type_} replaced by text")
         if type_ == "image":
             return _text(draft, f"[image left out: it stood in a message of role {role}]", block)
-        return _text(
-            draft, "\n".join(filter(None, ("(result of a tool call)", texts(block.get("content"))))), block
-        )
+        return _text(draft, "\n".join(filter(None, ("(result of a tool call)", texts(block.get("content"))))), block)
     if type_ == "tool_result":
         _result(draft, block)
     return block
@@ -245,26 +209,20 @@ def _text(draft: Draft, text: str, like: Object) -> Object:
 def _result(draft: Draft, block: Object) -> None:
     content = block.get("content")
     if content is not None and not isinstance(content, (str, list)):
-        draft.fault(
-            "result-shape", block, "the content is no string or list", "write it as text", "written as text"
-        )
+        draft.fault("result-shape", block, "the content is no string or list", "write it as text", "written as text")
         content = block["content"] = json.dumps(content, ensure_ascii=False)
     if isinstance(content, list):
         kept = []
         for part in _typed(draft, block, content):
             # White space alone is only known to be refused outside results.
             if part["type"] == "text" and not (isinstance(part.get("text"), str) and part["text"]):
-                draft.fault(
-                    "empty-text", part, "the text block is empty", "leave it out", "empty text block left out"
-                )
+                draft.fault("empty-text", part, "the text block is empty", "leave it out", "empty text block left out")
             else:
                 kept.append(part)
         block["content"] = content = kept
     if block.get("is_error") is True and not content:
         # "content cannot be empty if is_error is true"
-        draft.fault(
-            "empty-error", block, "an error result without content", "say that there was none", "content set"
-        )
+        draft.fault("empty-error", block, "an error result without content", "say that there was none", "content set")
         block["content"] = "(no output)"
 
 
@@ -315,9 +273,7 @@ def _thoughts(draft: Draft) -> None:
         content = blocks(last)
         while content and content[-1]["type"] in _THOUGHTS:
             # "The final block in an assistant message cannot be `thinking`": in the last message only.
-            draft.fault(
-                "final-thinking", content[-1], "the list ends with reasoning", "leave it out", "left out"
-            )
+            draft.fault("final-thinking", content[-1], "the list ends with reasoning", "leave it out", "left out")
             content.pop()
 
 
@@ -408,14 +364,10 @@ def _answers(draft: Draft, message: Object, ledger: Ledger) -> list[Any]:
             kept.append(block)
         elif ledger.knows(id_):
             # "each tool_use must have a single result"
-            draft.fault(
-                "duplicate-result", block, f"a second result for {short(id_)}", "leave it out", "left out"
-            )
+            draft.fault("duplicate-result", block, f"a second result for {short(id_)}", "leave it out", "left out")
         else:
             what = f"no call before it has the id {short(id_)}"
-            draft.fault(
-                "orphan-result", block, what, "leave it out, or keep its content as text", "kept as text"
-            )
+            draft.fault("orphan-result", block, what, "leave it out, or keep its content as text", "kept as text")
             kept.extend(_orphan(draft, block))
     return kept
 
@@ -514,14 +466,8 @@ def _system(draft: Draft) -> None:
         kept = []
         for index, block in enumerate(content):
             place = draft.at(block) if isinstance(block, dict) else f"{key}[{index}]"
-            if (
-                not isinstance(block, dict)
-                or block.get("type") != "text"
-                or not isinstance(block.get("text"), str)
-            ):
-                draft.fault(
-                    "system-shape", place, "only text blocks may stand here", "leave it out", "left out"
-                )
+            if not isinstance(block, dict) or block.get("type") != "text" or not isinstance(block.get("text"), str):
+                draft.fault("system-shape", place, "only text blocks may stand here", "leave it out", "left out")
             elif blank(block["text"]):
                 draft.fault(
                     "empty-text",
@@ -553,16 +499,12 @@ def _picture(draft: Draft, holder: Object, block: Object) -> Iterator[images.Pic
     replace = _replacer(draft, holder, block)
     source = block.get("source")
     if not isinstance(source, dict) or not isinstance(source.get("type"), str):
-        draft.fault(
-            "image-shape", block, "the image has no source", "name its source", "replaced by a line of text"
-        )
+        draft.fault("image-shape", block, "the image has no source", "name its source", "replaced by a line of text")
         replace("[image left out: it had no source]")
     elif source["type"] != "base64":
         yield images.Picture(block, None, None, replace)
     elif not isinstance(source.get("data"), str):
-        draft.fault(
-            "image-shape", block, "the image has no data", "give its base64", "replaced by a line of text"
-        )
+        draft.fault("image-shape", block, "the image has no data", "give its base64", "replaced by a line of text")
         replace("[image left out: it had no data]")
     else:
         media_type = source.get("media_type")
@@ -617,18 +559,10 @@ def _ends(draft: Draft) -> None:
         )
         messages.append({"role": "user", "content": CONTINUE})
         return
-    text = (
-        last.get("content")
-        if not content
-        else content[-1].get("text")
-        if content[-1]["type"] == "text"
-        else None
-    )
+    text = last.get("content") if not content else content[-1].get("text") if content[-1]["type"] == "text" else None
     if isinstance(text, str) and text and text[-1].isspace():
         # "final assistant content cannot end with trailing whitespace"
-        draft.fault(
-            "final-space", last, "the last text ends with white space", "cut it off", "white space cut off"
-        )
+        draft.fault("final-space", last, "the last text ends with white space", "cut it off", "white space cut off")
         if content:
             content[-1]["text"] = text.rstrip()
         else:
@@ -643,9 +577,7 @@ def _empty(draft: Draft) -> None:
         if content in ("", []) and message is last and message["role"] == "assistant":
             continue
         if not content or blank(content):
-            draft.fault(
-                "empty-message", message, "the message is empty", "leave it out or fill it", "a marker put in"
-            )
+            draft.fault("empty-message", message, "the message is empty", "leave it out or fill it", "a marker put in")
             message["content"] = EMPTY
 
 
@@ -657,16 +589,12 @@ def _marks(draft: Draft) -> None:
             inner = block.get("content")
             parts = inner if isinstance(inner, list) else []
             marked += [
-                part
-                for part in (*parts, block)
-                if isinstance(part, dict) and part.get("cache_control") is not None
+                part for part in (*parts, block) if isinstance(part, dict) and part.get("cache_control") is not None
             ]
     for key in ("system", "tools"):
         value = None if draft.bare else draft.body.get(key)
         if isinstance(value, list):
-            marked += [
-                item for item in value if isinstance(item, dict) and item.get("cache_control") is not None
-            ]
+            marked += [item for item in value if isinstance(item, dict) and item.get("cache_control") is not None]
     for block in marked[: max(0, len(marked) - _MARKS)]:
         draft.fault(
             "cache-marks",
@@ -734,9 +662,7 @@ def _definitions(draft: Draft, tools: list[Any]) -> None:
                 tool["input_schema"] = {**(schema if isinstance(schema, dict) else {}), "type": "object"}
         if isinstance(name, str) and name in seen:
             # "tools: Tool names must be unique."
-            draft.fault(
-                "duplicate-tool", tool, f"a second tool named {short(name)}", "leave it out", "left out"
-            )
+            draft.fault("duplicate-tool", tool, f"a second tool named {short(name)}", "leave it out", "left out")
             continue
         if isinstance(name, str):
             seen.add(name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,9 +79,7 @@ class Draft:
     values (the Google client encodes them itself).
     """
 
-    def __init__(
-        self, source: Any, key: str, limits: Limits, model: str | None, *, binary: bool = False
-    ) -> None:
+    def __init__(self, source: Any, key: str, limits: Limits, model: str | None, *, binary: bool = False) -> None:
         self.key = key
         self.limits = limits
         self.violations: list[Violation] = []
@@ -97,14 +95,15 @@ class Draft:
             self.body = self._clone(source, None)
         named = self.body.get("model")
         self.model = model if model is not None else named if isinstance(named, str) else None
-        self.messages: list[Any] = self._conversation()
+        given = self.body.get(key)
+        self.listed = isinstance(given, list)
+        self.messages: list[Any] = given if isinstance(given, list) else []
 
     @property
     def result(self) -> Any:
         """The copy in the shape the source had."""
         if self.bare:
-            return self.messages
-        self.body[self.key] = self.messages
+            return self.messages if self.listed else self.body[self.key]
         return self.body
 
     def fault(self, rule: str, where: Any, what: str, cure: str, did: str | None = None) -> None:
@@ -136,22 +135,47 @@ class Draft:
         bound = 6 * self._characters + 100 * self._values
         if bound <= enough or any(found.rule == "too-deep" for found in self.violations):
             return min(bound, enough)
-        text = json.dumps(
-            self.result, ensure_ascii=False, separators=(",", ":"), default=_encoded, skipkeys=True
-        )
+        text = json.dumps(self.result, ensure_ascii=False, separators=(",", ":"), default=_encoded, skipkeys=True)
         return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
-    def _conversation(self) -> list[Any]:
-        messages = self.body.get(self.key)
-        if isinstance(messages, list):
-            return messages
-        if self.key in self.body:
+    def check_listed(self) -> bool:
+        """Report a conversation that is no list, or an empty one; true if there is something to judge."""
+        if not self.listed:
+            given = self.body.get(self.key)
+            what = f"is {_kind(given)}, not a list" if self.key in self.body else "is missing"
+            self.fault("messages-shape", self.key, what, f"pass the conversation as a list, `{self.key}`")
+        elif not self.messages:
+            self.fault("no-messages", self.key, "is empty", "send at least one message")
+        return bool(self.messages)
+
+    def keep_objects(self, from_text: Callable[[str], Object]) -> None:
+        """Messages are objects; a string becomes one, anything else is left out."""
+        kept: list[Any] = []
+        for index, message in enumerate(self.messages):
+            if isinstance(message, dict):
+                kept.append(message)
+                continue
+            is_text = isinstance(message, str)
             self.fault(
-                "messages-shape", self.key, f"is {_kind(messages)}, not a list", "pass a list of messages"
+                "message-shape",
+                f"{self.key}[{index}]",
+                f"is {_kind(message)}, not an object",
+                "make it a message",
+                "made a user message" if is_text else "left out",
             )
-        else:
-            self.fault("messages-shape", self.key, "is missing", f"pass the conversation as `{self.key}`")
-        return []
+            if is_text:
+                kept.append(from_text(message))
+        self.messages[:] = kept
+
+    def set_role(self, message: Object, known: tuple[str, ...], assistant: str) -> None:
+        """A role that is not known becomes ``assistant`` (in the word of the wire) or user."""
+        role = message.get("role")
+        if role not in known:
+            new = assistant if role in ("assistant", "model") else "user"
+            self.fault(
+                "role", message, f"the role {role!r} is not known", f"use {', '.join(known)}", f"role set to {new}"
+            )
+            message["role"] = new
 
     def _clone(self, source: Any, path: _Path) -> Any:
         """Copy dicts and lists (without recursion), share strings, and mend what JSON cannot hold."""
@@ -236,9 +260,7 @@ class Draft:
         if self._binary and isinstance(value, (bytes, bytearray)):
             self._characters += 2 * len(value)
             return value
-        self.fault(
-            "not-json", _format(where), f"{_kind(value)} is not a JSON value", "pass plain JSON values"
-        )
+        self.fault("not-json", _format(where), f"{_kind(value)} is not a JSON value", "pass plain JSON values")
         return value
 
     def _text(self, text: str, path: _Path) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from microfiche.formats.images import media_type as shown_type
 from microfiche.formats.images import size
-from microfiche.validate.draft import Draft
+from microfiche.validate.draft import Draft, Object
 
 
 @dataclass(slots=True)
@@ -45,6 +45,17 @@ def split_data_url(url: str) -> tuple[str, str] | None:
     return head[5:].partition(";")[0].lower(), data
 
 
+def from_url(node: Object, holder: Object, key: str, replace: Callable[[str], None]) -> Picture:
+    """The image behind a URL that stands in ``holder[key]``; its bytes where that is a ``data:`` URL."""
+    url: str = holder[key]
+    parts = split_data_url(url)
+    if parts is None:
+        return Picture(node, None, None, replace)
+    media_type, data = parts
+    head = url[: len(url) - len(data)]
+    return Picture(node, data, media_type, replace, recode=lambda text: holder.__setitem__(key, head + text))
+
+
 def check(draft: Draft, pictures: Sequence[Picture], *, strict_type: bool, any_kind: bool = False) -> None:
     """Judge every image, then their number.
 
@@ -53,38 +64,31 @@ def check(draft: Draft, pictures: Sequence[Picture], *, strict_type: bool, any_k
     """
     kept = [picture for picture in pictures if _sound(draft, picture, strict_type, any_kind)]
     limits = draft.limits
-    many = limits.many_images is not None and len(kept) > limits.many_images
     longest = limits.image_side
-    sized: list[Picture] = []
     for picture in kept:
-        side = max(picture.width, picture.height)
-        if longest is not None and side > longest:
-            size = f"{picture.width}×{picture.height} px"
-            _drop(
-                draft,
-                "image-too-large",
-                picture,
-                f"{size}, the limit is {longest} px a side",
-                "make it smaller",
-            )
-        else:
-            sized.append(picture)
-    if many and limits.many_images_side is not None:
-        bound, kept, count = limits.many_images_side, sized, len(kept)
-        sized = []
-        for picture in kept:
-            if max(picture.width, picture.height) > bound:
-                what = (
-                    f"{picture.width}×{picture.height} px among {count} images; "
-                    f"more than {limits.many_images} may have at most {bound} px a side"
-                )
-                _drop(draft, "many-images-too-large", picture, what, "make it smaller or send fewer images")
-            else:
-                sized.append(picture)
-    if limits.images is not None:
-        for picture in sized[: max(0, len(sized) - limits.images)]:
-            what = f"{len(sized)} images, the limit is {limits.images}"
+        if longest is not None and max(picture.width, picture.height) > longest:
+            what = f"{picture.width}×{picture.height} px, the limit is {longest} px a side"
+            _drop(draft, "image-too-large", picture, what, "make it smaller")
+    kept = [picture for picture in kept if longest is None or max(picture.width, picture.height) <= longest]
+    if limits.images is not None and len(kept) > limits.images:
+        what = f"{len(kept)} images, the limit is {limits.images}"
+        spare = len(kept) - limits.images
+        for picture in kept[:spare]:
             _drop(draft, "too-many-images", picture, what, "leave out the oldest images")
+        kept = kept[spare:]
+    if limits.many_images is None or limits.many_images_side is None:
+        return
+    left = len(kept)
+    for picture in kept:
+        if left <= limits.many_images:
+            return
+        if max(picture.width, picture.height) > limits.many_images_side:
+            what = (
+                f"{picture.width}×{picture.height} px among {left} images; "
+                f"more than {limits.many_images} may have at most {limits.many_images_side} px a side"
+            )
+            _drop(draft, "many-images-too-large", picture, what, "make it smaller or send fewer images")
+            left -= 1
 
 
 def check_bytes(draft: Draft, pictures: Sequence[Picture]) -> None:
@@ -134,9 +138,7 @@ def _sound(draft: Draft, picture: Picture, strict_type: bool, any_kind: bool) ->
             )
     seen = shown_type(raw) or None
     if not raw or (seen is None and not any_kind):
-        return not _drop(
-            draft, "image-data", picture, "the data is no image of a known kind", "encode the image again"
-        )
+        return not _drop(draft, "image-data", picture, "the data is no image of a known kind", "encode the image again")
     if seen is not None and strict_type and seen != picture.media_type and picture.retype is not None:
         picture.retype(seen)
         draft.fault(

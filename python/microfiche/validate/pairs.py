@@ -118,9 +118,7 @@ def drop_copies(draft: Draft, batches: Sequence[list[Slot]]) -> set[int]:
         first = next((slot for slot in slots if slot.result is not None), slots[0])
         for slot in slots:
             if slot is not first and slot.result is None and slot.call == first.call:
-                draft.fault(
-                    "duplicate-call", slot.call, "the same call a second time", "leave it out", "left out"
-                )
+                draft.fault("duplicate-call", slot.call, "the same call a second time", "leave it out", "left out")
                 dropped.add(id(slot.call))
     if dropped:
         for batch in batches:
@@ -155,11 +153,7 @@ def rename(
                 continue
             new = names.fresh(clean(slot.id, "call", longest), longest)
             used.add(new)
-            what = (
-                f"another call has the id {short(slot.id)}"
-                if good
-                else f"the id {short(slot.id)} is not {allowed}"
-            )
+            what = f"another call has the id {short(slot.id)}" if good else f"the id {short(slot.id)} is not {allowed}"
             cure = "give the call and its result an id of their own"
             draft.fault("duplicate-id" if good else "tool-id", slot.call, what, cure, f"id set to {new}")
             slot.id = new
@@ -249,10 +243,6 @@ def _gather(
             )
             gone.add(id(slot.result))
             added.append(slot.result)
-    if (
-        added
-        or (results_first and own != here[: len(own)])
-        or (isinstance(content, list) and len(here) < len(content))
-    ):
+    if added or (results_first and own != here[: len(own)]) or (isinstance(content, list) and len(here) < len(content)):
         rest = [block for block in here if id(block) not in home]
         into[key] = own + added + rest + (text(content) if isinstance(content, str) else [])
