@@ -92,8 +92,8 @@ class Model:
     roles and limits, but no window, price, sight or evidence) or ``unknown``.
     ``wire`` is the format of the provider's own requests; providers without one of the four take
     OpenAI's Chat Completions, OpenAI itself too, since every gateway speaks it.
-    ``context_window`` and ``max_output`` are tokens; where the vendor parts input from output the
-    window is the input's. ``vision`` tells whether the model reads images.
+    ``context_window`` and ``max_output`` are tokens; the window holds input and output together, but
+    where the vendor parts them (OpenAI since GPT-5) it is the input's. ``vision`` tells whether the model reads images.
     ``max_side`` is px, ``many_images`` a tighter limit for many of them, ``image_bytes`` the largest
     image in bytes of base64, ``request_bytes`` the largest request body. ``image_roles`` are the
     places that may hold images: ``user``, and ``tool`` for results, as far as the wire has room for it.
@@ -111,7 +111,7 @@ class Model:
     regime: Regime
     vision: bool | None
     bytes_per_token: Fraction
-    cells: Mapping[Fidelity, Cell] = field(repr=False)
+    cells: Mapping[Fidelity, Cell] = field(repr=False, hash=False)
     context_window: int | None = None
     max_output: int | None = None
     prices: Prices = Prices()
@@ -187,9 +187,7 @@ def _data() -> _Data:
     from pathlib import Path  # needed once, and slow to import
 
     raw = json.loads(Path(__file__).with_name("catalogue.json").read_text("utf-8"))
-    regimes = {
-        name: Regime(name, **{**row, "page": tuple(row["page"])}) for name, row in raw["regimes"].items()
-    }
+    regimes = {name: Regime(name, **{**row, "page": tuple(row["page"])}) for name, row in raw["regimes"].items()}
     cell = _cell(raw["default_cell"], "default")
     rows = []
     for row in raw["models"]:
@@ -216,9 +214,7 @@ def _tier(provider: dict[str, Any], version: tuple[int, ...]) -> dict[str, Any]:
     return [tier for tier in tiers if tuple(tier["since"]) <= version or tier is tiers[0]][-1]
 
 
-def _model(
-    raw: dict[str, Any], regimes: dict[str, Regime], default: Cell, name: Name, row: dict[str, Any]
-) -> Model:
+def _model(raw: dict[str, Any], regimes: dict[str, Regime], default: Cell, name: Name, row: dict[str, Any]) -> Model:
     """A model from its provider's common ground and, where there is one, its row."""
     from fractions import Fraction  # costs a tenth of the package's whole import
 
