@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from ..errors import BadInput
-from ..messages import History, Note
+from ..messages import History, Message, Note
 from . import (
     anthropic,
     atif,
@@ -102,6 +102,28 @@ def write(history: History, format: str | None = None) -> tuple[dict[str, Any], 
         notes.append(note)
     body, more = _WRITERS[wire](history)
     return body, notes + more
+
+
+def system_message(prompt: Any, wire: str) -> Message:
+    """A native system prompt of a wire (a string, or blocks, content or parts as the wire has them).
+
+    Raises BadInput if the wire has no such form.
+    """
+    prompt = common.plain(prompt)
+    match _known(wire):
+        case openai_chat.WIRE:
+            return openai_chat.read([{"role": "system", "content": prompt}]).messages[0]
+        case gemini.WIRE:
+            value = {"parts": prompt} if isinstance(prompt, list) else prompt
+            system = gemini.read({"contents": [], "systemInstruction": value}).system
+        case openai_responses.WIRE:
+            system = openai_responses.read({"input": [], "instructions": prompt}).system
+        case _:
+            system = anthropic.read({"messages": [], "system": prompt}).system
+    if system is None:
+        what = f"a {type(prompt).__name__} is no system prompt of {wire}"
+        raise BadInput(what, "system", "pass a string, or the form of the wire")
+    return system
 
 
 def _known(wire: str) -> str:

@@ -154,7 +154,7 @@ def write_messages(messages: list[Message]) -> list[dict[str, Any]]:
 
 
 def _write_message(message: Message) -> dict[str, Any]:
-    envelope = message.native if isinstance(message.native, dict) else {}
+    envelope = common.fields(message.native)
     if message.role == "tool":
         return {**envelope, "role": "user", "content": _write_blocks(message.parts)}
     head = {**envelope, "role": common.role_word(message, _ROLES, message.role)}
@@ -175,7 +175,7 @@ def _write_blocks(parts: tuple[Part, ...]) -> list[Any]:
 def _write_block(part: Part) -> Any:
     match part:
         case Text():
-            return _marked({**(part.native or {"type": "text"}), "text": part.text}, part.mark)
+            return _marked({"type": "text", **common.fields(part.native), "text": part.text}, part.mark)
         case Image():
             return _marked(dict(part.native) if part.native else _write_image(part), part.mark)
         case ToolCall():

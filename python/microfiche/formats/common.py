@@ -73,6 +73,11 @@ def as_object(item: Any, where: str) -> dict[str, Any]:
     return item
 
 
+def fields(native: Any) -> dict[str, Any]:
+    """The fields of a native object; none if it is of another shape."""
+    return native if isinstance(native, dict) else {}
+
+
 def without(item: dict[str, Any], *keys: str) -> dict[str, Any]:
     return {key: value for key, value in item.items() if key not in keys}
 

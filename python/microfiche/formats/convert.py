@@ -27,7 +27,7 @@ def convert(history: History, wire: str) -> tuple[History, list[Note]]:
     length of the answer have counterparts. Messages that hold nothing else are left out.
     """
     lost: Counter[str] = Counter()
-    messages = [kept for message in history.messages if (kept := carried(message, lost)) is not None]
+    messages = _batches(kept for each in history.messages if (kept := carried(each, lost)) is not None)
     system = carried(history.system, lost) if history.system is not None else None
     if wire != "openai_chat":
         system, messages = _lead(system, messages)

@@ -236,7 +236,7 @@ def _write_parts(parts: tuple[Part, ...], counts: Counter[str]) -> list[Any]:
     for part in common.shown(parts):
         match part:
             case Text():
-                out.append({**(part.native or {}), "text": part.text})
+                out.append({**common.fields(part.native), "text": part.text})
             case Image():
                 if (written := _write_image(part, counts)) is not None:
                     out.append(written)

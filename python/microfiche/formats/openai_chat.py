@@ -160,7 +160,7 @@ def _write_messages(messages: list[Message], counts: Counter[str]) -> list[dict[
             out.append(_write_answer(message, counts))
         else:
             role = common.role_word(message, _ROLES, message.role)
-            head = {"role": role, **(message.native or {"content": ""})} | {"role": role}
+            head = {"role": role, **(common.fields(message.native) or {"content": ""})} | {"role": role}
             _set_content(head, message.parts, counts)
             out.append(head)
     if moved:
@@ -233,7 +233,7 @@ def _write_parts(parts: tuple[Part, ...], counts: Counter[str]) -> list[Any]:
     for part in common.shown(parts):
         match part:
             case Text():
-                out.append({**(part.native or {"type": "text"}), "text": part.text})
+                out.append({"type": "text", **common.fields(part.native), "text": part.text})
             case Image():
                 url = None if part.native else common.data_url(part)
                 if part.native:

@@ -272,7 +272,7 @@ def _write_content(parts: tuple[Part, ...]) -> str | list[Any]:
 def _write_part(part: Part) -> Any:
     match part:
         case Text():
-            return {**(part.native or {"type": "input_text"}), "text": part.text}
+            return {"type": "input_text", **common.fields(part.native), "text": part.text}
         case Image() if part.native is None:
             source = {"file_id": part.file_id} if part.file_id else {"image_url": common.data_url(part)}
             return {"type": "input_image", "detail": "original" if part.owner == "page" else "auto", **source}
