@@ -164,9 +164,11 @@ def test_openai_patches_keep_their_budget(width: int, height: int, name: str) ->
         across, down = fitted[0] * scale / 32, fitted[1] * scale / 32
         if across >= 1 and down >= 1:
             scale *= min(floor(across) / across, floor(down) / down)
-        # One pixel off by the provider's own floating point; the bill may then differ by a row.
-        assert abs(sees.width - fitted[0] * scale) <= 1.01
-        assert abs(sees.height - fitted[1] * scale) <= 1.01
+        # The provider computes in floating point: a pixel off, or a whole patch where a side comes out
+        # at an exact number of patches (the published 1932×1932 is such a case: 49 patches, not 50).
+        edge = any(abs(side - round(side)) < Decimal("1e-9") for side in (across, down))
+        assert abs(sees.width - fitted[0] * scale) <= (33 if edge else 1)
+        assert abs(sees.height - fitted[1] * scale) <= (33 if edge else 1)
         assert sees.tokens <= ceil(Fraction(budget * percent, 100))
 
 
