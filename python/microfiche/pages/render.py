@@ -244,9 +244,9 @@ def read_back(
 
     Raises :class:`~microfiche.errors.BadPage` for what is not a page, was scaled or damaged.
     """
-    several = isinstance(pages, Sequence) and not isinstance(pages, str | bytes)
-    images = [_pixels(page) for page in (pages if several else [pages])]
-    pieces = _core.read(images, cell, ink, limit)
+    several = isinstance(pages, Sequence) and not isinstance(pages, str | bytes | bytearray | memoryview)
+    images: Iterable[Any] = pages if several else (pages,)  # type: ignore[assignment]
+    pieces = _core.read([_pixels(image) for image in images], cell, ink, limit)
     if marks:
         return [piece if isinstance(piece, str) else Bar(*piece) for piece in pieces]
     return "".join(piece for piece in pieces if isinstance(piece, str))

@@ -80,7 +80,10 @@ impl fmt::Display for Kind<'_> {
 /// What is drawn: bars and text, in normal form (no empty text, no two texts side by side).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Segment<'a> {
-    Bar { turn: u64, kind: Kind<'a> },
+    Bar {
+        turn: u64,
+        kind: Kind<'a>,
+    },
     /// Generalised UTF-8: a lone surrogate is three bytes, and two of them are never joined.
     Text(&'a [u8]),
 }
@@ -163,7 +166,16 @@ mod tests {
 
     #[test]
     fn malformed_bytes_are_refused() {
-        for bad in [&b"\x80"[..], b"\xc0\x80", b"\xc3", b"\xe0\x80\x80", b"\xf4\x90\x80\x80", b"\xff", b"", b"\xe2\x82a"] {
+        for bad in [
+            &b"\x80"[..],
+            b"\xc0\x80",
+            b"\xc3",
+            b"\xe0\x80\x80",
+            b"\xf4\x90\x80\x80",
+            b"\xff",
+            b"",
+            b"\xe2\x82a",
+        ] {
             assert_eq!(decode(bad), None, "{bad:?}");
         }
     }
@@ -171,11 +183,21 @@ mod tests {
     #[test]
     fn words_of_bars_are_parsed_as_displayed() {
         let longest = "n".repeat(64);
-        for kind in [Kind::User, Kind::Assistant, Kind::System, Kind::ResultOk, Kind::ResultError, Kind::Call("a.b:c-D_9"), Kind::Call(&longest)] {
+        for kind in [
+            Kind::User,
+            Kind::Assistant,
+            Kind::System,
+            Kind::ResultOk,
+            Kind::ResultError,
+            Kind::Call("a.b:c-D_9"),
+            Kind::Call(&longest),
+        ] {
             assert_eq!(Kind::parse(&kind.to_string()), Some(kind));
         }
         let too_long = format!("call {}", "n".repeat(65));
-        for bad in ["", "User", "user ", "call", "call ", "call a b", "call é", "result", "result maybe", &too_long] {
+        for bad in
+            ["", "User", "user ", "call", "call ", "call a b", "call é", "result", "result maybe", &too_long]
+        {
             assert_eq!(Kind::parse(bad), None, "{bad:?}");
         }
     }

@@ -292,7 +292,8 @@ impl<S: FnMut(Sheet) -> Result<(), Error>> Writer<'_, S> {
     /// Finishes the page under way, which ends before `(segment, byte)`.
     #[cold]
     fn close(&mut self, (segment, byte): (usize, usize), last: bool) -> Result<(), Error> {
-        let counted = if segment == self.start.segment { (self.start.byte, self.start.offset) } else { (0, 0) };
+        let counted =
+            if segment == self.start.segment { (self.start.byte, self.start.offset) } else { (0, 0) };
         let offset = match self.segments.get(segment) {
             Some(Segment::Text(bytes)) => counted.1 + grammar::count(&bytes[counted.0..byte]),
             _ => 0,

@@ -85,7 +85,9 @@ pub struct Page {
 /// Why a document cannot be drawn.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Error {
-    #[error("a page of {columns} × {rows} cells is too small: it takes 12 columns and 96 cells under the legend")]
+    #[error(
+        "a page of {columns} × {rows} cells is too small: it takes 12 columns and 96 cells under the legend"
+    )]
     PageTooSmall { columns: usize, rows: usize },
     #[error("a page of {width} × {height} pixels is too large: at most {MAX_PIXELS} pixels are drawn")]
     PageTooLarge { width: u32, height: u32 },
@@ -179,20 +181,25 @@ struct Encoder<'a> {
     form: &'a Form,
     options: &'a Options,
     strip: Strip<'a>,
+    /// The page's filtered scanlines: the library compresses a page in one piece.
+    scanlines: Vec<u8>,
     deflater: Deflater,
-    /// Size of the largest file so far: how much the next one will take.
-    capacity: usize,
 }
 
 impl<'a> Encoder<'a> {
-    fn new(segments: &'a [Segment<'a>], atlas: &'a Atlas, form: &'a Form, options: &'a Options) -> Encoder<'a> {
+    fn new(
+        segments: &'a [Segment<'a>],
+        atlas: &'a Atlas,
+        form: &'a Form,
+        options: &'a Options,
+    ) -> Encoder<'a> {
         Encoder {
             segments,
             form,
             options,
-            strip: Strip::new(atlas, options.cell, options.ink, options.width as usize),
+            strip: Strip::new(atlas, options.width as usize),
+            scanlines: Vec::new(),
             deflater: Deflater::new(options.level),
-            capacity: 1 << 16,
         }
     }
 
@@ -202,33 +209,27 @@ impl<'a> Encoder<'a> {
         let rows = (sheet.tiles.len() / self.form.columns) as u32;
         let height = if sheet.last { self.hug(rows * pitch) } else { self.options.height };
 
-        let mut file = Container::new(width, height, ink.bits() as u8, self.capacity);
+        let mut file = Container::new(width, height, ink.bits());
         file.text("microfiche", &self.note(&sheet));
-        file.begin(b"IDAT");
+        self.scanlines.clear();
         let mut pixels = Sha256::new();
-        self.deflater.begin();
         for row in sheet.tiles.chunks_exact(self.form.columns) {
             self.strip.draw(row);
-            for line in self.strip.pixels() {
-                pixels.update(line);
-            }
-            self.deflater.push(self.strip.filtered(pitch as usize), file.chunk());
+            pixels.update(self.strip.pixels(pitch as usize));
+            self.strip.filter(pitch as usize, &mut self.scanlines);
         }
         // White below the last row.
         self.strip.clear();
         let mut left = (height - rows * pitch) as usize;
         while left > 0 {
             let lines = left.min(pitch as usize);
-            for line in self.strip.pixels().take(lines) {
-                pixels.update(line);
-            }
-            self.deflater.push(self.strip.filtered(lines), file.chunk());
+            pixels.update(self.strip.pixels(lines));
+            self.strip.filter(lines, &mut self.scanlines);
             left -= lines;
         }
-        self.deflater.finish(file.chunk());
+        self.deflater.compress(&self.scanlines, file.begin(b"IDAT"));
         file.end();
         let png = file.finish();
-        self.capacity = self.capacity.max(png.len() + (png.len() >> 4));
         Page {
             png,
             width,
@@ -274,7 +275,9 @@ fn source_digest(segments: &[Segment<'_>], start: Place, end: Place) -> [u8; 32]
     let mut digest = Sha256::new();
     for (index, segment) in segments.iter().enumerate().take(end.segment + 1).skip(start.segment) {
         match segment {
-            Segment::Bar { turn, kind } if index < end.segment => digest.update(format!("bar {turn} {kind}\n")),
+            Segment::Bar { turn, kind } if index < end.segment => {
+                digest.update(format!("bar {turn} {kind}\n"))
+            }
             Segment::Bar { .. } => {}
             Segment::Text(bytes) => {
                 let from = if index == start.segment { start.byte } else { 0 };

@@ -202,7 +202,8 @@ impl Reader {
 /// The forms to try, the usual cells first.
 fn forms<'a>(pixels: &'a Pixels, options: &'a ReadOptions) -> impl Iterator<Item = Form> + 'a {
     const USUAL: [(u32, u32); 6] = [(9, 16), (5, 10), (6, 12), (7, 14), (5, 8), (8, 16)];
-    let shades = pixels.grey.iter().take(pixels.width * 32).any(|&value| !matches!(level(Ink::Grey, value), 0 | 3));
+    let shades =
+        pixels.grey.iter().take(pixels.width * 32).any(|&value| !matches!(level(Ink::Grey, value), 0 | 3));
     let inks = if shades { [Ink::Grey, Ink::Mono] } else { [Ink::Mono, Ink::Grey] };
     let all = (6..=32).flat_map(|height| (4..=16).map(move |width| (width, height)));
     let cells = USUAL.into_iter().chain(all.filter(|cell| !USUAL.contains(cell)));

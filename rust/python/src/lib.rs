@@ -81,7 +81,9 @@ mod _core {
         match ink {
             "grey" => Ok(core::Ink::Grey),
             "mono" => Ok(core::Ink::Mono),
-            _ => Err(errors::BadInput::new_err((format!("no ink is called {ink:?}"), "", "use grey or mono"))),
+            _ => {
+                Err(errors::BadInput::new_err((format!("no ink is called {ink:?}"), "", "use grey or mono")))
+            }
         }
     }
 
@@ -136,7 +138,9 @@ mod _core {
             let kind = |segment, words| core::Kind::parse(words).ok_or(core::Error::BadKind { segment });
             let segments = segments.iter().enumerate().map(|(index, source)| match source {
                 Source::Text(text) => Ok(core::Segment::Text(text.as_ref())),
-                Source::Bar(turn, words) => kind(index, words).map(|kind| core::Segment::Bar { turn: *turn, kind }),
+                Source::Bar(turn, words) => {
+                    kind(index, words).map(|kind| core::Segment::Bar { turn: *turn, kind })
+                }
             });
             core::render(&segments.collect::<Result<Vec<_>, _>>()?, &options)
         });
@@ -186,8 +190,11 @@ mod _core {
         ink: Option<&str>,
         limit: usize,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let options =
-            core::ReadOptions { cell: cell.map(to_cell).transpose()?, ink: ink.map(to_ink).transpose()?, limit };
+        let options = core::ReadOptions {
+            cell: cell.map(to_cell).transpose()?,
+            ink: ink.map(to_ink).transpose()?,
+            limit,
+        };
         let pieces = py.detach(|| {
             let mut reader = core::Reader::new(options);
             for (index, image) in images.iter().enumerate() {
@@ -206,7 +213,8 @@ mod _core {
                 Ok(text) => Ok(PyString::new(py, text).into_any()),
                 Err(_) => {
                     let bytes = PyBytes::new(py, &bytes);
-                    Ok(PyString::from_encoded_object(&bytes, Some(c"utf-8"), Some(c"surrogatepass"))?.into_any())
+                    Ok(PyString::from_encoded_object(&bytes, Some(c"utf-8"), Some(c"surrogatepass"))?
+                        .into_any())
                 }
             },
         };

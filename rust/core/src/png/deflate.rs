@@ -1,8 +1,8 @@
 //! The one door to the deflate library.
 //!
-//! zlib-rs: pure Rust, and its output does not depend on the machine (its vector code only compares
-//! and slides, the hash is one multiplication everywhere). `benches/NOTES.md` has the rivals.
-use zlib_rs::{Deflate, DeflateFlush, Status};
+//! libdeflate: on pages it is both the fastest and the densest of the well-kept ones
+//! (`benches/NOTES.md` has the rivals), and no choice that it makes depends on the processor.
+use libdeflater::{CompressionLvl, Compressor};
 
 /// How hard the encoder tries. The pixels are the same at every level.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -13,93 +13,44 @@ pub enum Level {
     Smallest,
 }
 
-impl Level {
-    /// The library's own number.
-    fn number(self) -> i32 {
-        match self {
-            Level::Fastest => 1,
-            Level::Default => 2,
-            Level::Smallest => 9,
-        }
-    }
-}
-
-/// log2 of the window, the largest that zlib knows.
-const WINDOW_BITS: u8 = 15;
-/// Free room offered to the library on each call. Fixed, so that the block structure, which may
-/// depend on it, is the same everywhere.
-const ROOM: usize = 16 << 10;
-
-/// A zlib stream, used again from page to page.
+/// Encodes zlib streams; used again from page to page.
 pub(crate) struct Deflater {
-    stream: Deflate,
-    fresh: bool,
+    compressor: Compressor,
+    /// Room for the longest stream, so that what is kept is only as large as it has to be.
+    scratch: Vec<u8>,
 }
 
 impl Deflater {
     pub(crate) fn new(level: Level) -> Deflater {
-        Deflater { stream: Deflate::new(level.number(), true, WINDOW_BITS), fresh: true }
+        let number = match level {
+            Level::Fastest => 1,
+            Level::Default => 1,
+            Level::Smallest => 12,
+        };
+        let level = CompressionLvl::new(number).expect("libdeflate has the levels 0 to 12");
+        Deflater { compressor: Compressor::new(level), scratch: Vec::new() }
     }
 
-    /// Begins a stream.
-    pub(crate) fn begin(&mut self) {
-        if !self.fresh {
-            self.stream.reset();
+    /// Compresses `data` onto the end of `out`, as a zlib stream (RFC 1950).
+    pub(crate) fn compress(&mut self, data: &[u8], out: &mut Vec<u8>) {
+        let bound = self.compressor.zlib_compress_bound(data.len());
+        if self.scratch.len() < bound {
+            self.scratch.resize(bound, 0);
         }
-        self.fresh = false;
-    }
-
-    /// Compresses `data` onto the end of `out`.
-    pub(crate) fn push(&mut self, data: &[u8], out: &mut Vec<u8>) {
-        self.run(data, out, DeflateFlush::NoFlush);
-    }
-
-    /// Ends the stream, with the checksum.
-    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
-        self.run(&[], out, DeflateFlush::Finish);
-    }
-
-    fn run(&mut self, mut data: &[u8], out: &mut Vec<u8>, flush: DeflateFlush) {
-        loop {
-            let length = out.len();
-            out.resize(length + ROOM, 0);
-            let (read, written) = (self.stream.total_in(), self.stream.total_out());
-            let status = self.stream.compress(data, &mut out[length..], flush);
-            let written = (self.stream.total_out() - written) as usize;
-            data = &data[(self.stream.total_in() - read) as usize..];
-            out.truncate(length + written);
-            let done = match status {
-                Ok(Status::StreamEnd) => true,
-                // Without progress there is nothing left to do until more data comes.
-                Ok(Status::Ok | Status::BufError) => flush == DeflateFlush::NoFlush && data.is_empty() && written < ROOM,
-                Err(error) => unreachable!("deflate fails on a misuse of its state only: {error:?}"),
-            };
-            if done {
-                return;
-            }
-        }
+        let written = self.compressor.zlib_compress(data, &mut self.scratch);
+        out.extend_from_slice(&self.scratch[..written.expect("the bound holds every stream")]);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Read;
-
-    fn inflate(bytes: &[u8]) -> Vec<u8> {
-        let mut out = vec![0; 4 << 20];
-        let mut stream = zlib_rs::Inflate::new(true, WINDOW_BITS);
-        let status = stream.decompress(bytes, &mut out, zlib_rs::InflateFlush::Finish).unwrap();
-        assert_eq!(status, Status::StreamEnd);
-        out.truncate(stream.total_out() as usize);
-        out
-    }
 
     #[test]
-    fn what_was_pushed_comes_out() {
+    fn what_was_compressed_comes_out() {
         let mut seed = 1u32;
         let noise: Vec<u8> = std::iter::repeat_with(|| {
-            seed = seed.wrapping_mul(1664525).wrapping_add(1013904223);
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             (seed >> 24) as u8
         })
         .take(300_000)
@@ -108,13 +59,10 @@ mod tests {
             let mut deflater = Deflater::new(level);
             for data in [&noise[..], &[7; 1_000_000][..], b"", b"x"] {
                 let mut out = b"kept".to_vec();
-                deflater.begin();
-                for piece in data.chunks(7777) {
-                    deflater.push(piece, &mut out);
-                }
-                deflater.finish(&mut out);
+                deflater.compress(data, &mut out);
                 assert_eq!(&out[..4], b"kept");
-                assert!(inflate(&out[4..]).bytes().map(Result::unwrap).eq(data.iter().copied()));
+                // Judged by a decoder that is not libdeflate's.
+                assert!(fdeflate::decompress_to_vec(&out[4..]).unwrap() == data);
             }
         }
     }

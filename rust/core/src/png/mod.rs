@@ -14,10 +14,8 @@ pub(crate) struct Container {
 
 impl Container {
     /// Begins a greyscale image: signature and IHDR.
-    pub(crate) fn new(width: u32, height: u32, depth: u8, capacity: usize) -> Container {
-        let mut bytes = Vec::with_capacity(capacity);
-        bytes.extend(SIGNATURE);
-        let mut container = Container { bytes, open: 0 };
+    pub(crate) fn new(width: u32, height: u32, depth: u8) -> Container {
+        let mut container = Container { bytes: SIGNATURE.to_vec(), open: 0 };
         let header = container.begin(b"IHDR");
         header.extend(width.to_be_bytes());
         header.extend(height.to_be_bytes());
@@ -44,11 +42,6 @@ impl Container {
         &mut self.bytes
     }
 
-    /// The buffer with the open chunk at its end.
-    pub(crate) fn chunk(&mut self) -> &mut Vec<u8> {
-        &mut self.bytes
-    }
-
     /// Closes the open chunk: writes its length and its CRC.
     pub(crate) fn end(&mut self) {
         let length = (self.bytes.len() - self.open - 8) as u32;
@@ -72,7 +65,7 @@ mod tests {
     #[test]
     fn smallest_file_is_the_known_one() {
         // CRCs of an IHDR of 1×1 grey at depth 1 and of the empty IEND, from the PNG specification's CRC code.
-        let file = Container::new(1, 1, 1, 64).finish();
+        let file = Container::new(1, 1, 1).finish();
         assert_eq!(&file[..8], b"\x89PNG\r\n\x1a\n");
         assert_eq!(&file[8..33], b"\0\0\0\x0dIHDR\0\0\0\x01\0\0\0\x01\x01\0\0\0\0\x37\x6e\xf9\x24");
         assert_eq!(&file[33..], b"\0\0\0\0IEND\xae\x42\x60\x82");
