@@ -1,25 +1,44 @@
 """microfiche keeps an agent's conversation usable when it outgrows the model's context window.
 
-The public names; see each for its contract. Importing this loads the standard library only.
+The public names; see each for its contract. They load on first use, so that importing the package
+costs an agent's start next to nothing; no third-party package is ever loaded by it.
 """
 
-from microfiche.errors import (
-    BadInput,
-    BadPage,
-    CannotFit,
-    MicroficheError,
-    NoVision,
-    OwnOutput,
-    PageTooSmall,
-    PlanMismatch,
-    UnknownFormat,
-)
-from microfiche.fit import Context, compact, count
-from microfiche.ladder.budget import Policy
-from microfiche.ladder.plan import Plan
-from microfiche.ladder.receipt import Receipt
-from microfiche.pages.render import Bar, Page, read_back
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+# Not on first use: the submodule of that name would take the function's place.
 from microfiche.validate import Repair, Violation, repair, validate
+
+if TYPE_CHECKING:
+    from microfiche.errors import (
+        BadInput,
+        BadPage,
+        CannotFit,
+        MicroficheError,
+        NoVision,
+        OwnOutput,
+        PageTooSmall,
+        PlanMismatch,
+        UnknownFormat,
+    )
+    from microfiche.fit import Context, compact, count
+    from microfiche.ladder.budget import Policy
+    from microfiche.ladder.plan import Plan
+    from microfiche.ladder.receipt import Receipt
+    from microfiche.pages.render import Bar, Page, read_back
+
+_HOMES = {
+    "errors": "BadInput BadPage CannotFit MicroficheError NoVision OwnOutput PageTooSmall PlanMismatch UnknownFormat",
+    "fit": "Context compact count",
+    "ladder.budget": "Policy",
+    "ladder.plan": "Plan",
+    "ladder.receipt": "Receipt",
+    "pages.render": "Bar Page read_back",
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
     "BadInput",
@@ -45,3 +64,14 @@ __all__ = [
     "repair",
     "validate",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__
