@@ -16,6 +16,11 @@ use raster::{Coverage, Pen, Point};
 /// The skeleton file, compiled in.
 const SOURCE: &str = include_str!("../../../fonts/fiche.txt");
 
+/// The pen of a heavy part, of the slash in the zero, and of three stems that fill a cell, against a stroke's.
+const HEAVY: f64 = 1.3;
+const SLASH: f64 = 0.7;
+const CRAMMED: f64 = 0.75;
+
 /// What a skeleton stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Name {
@@ -45,12 +50,27 @@ enum Fit {
     Body,
     /// Centred on the middle pixel: glyphs with one stem.
     Mid,
-    /// A little wider than the body: three stems.
+    /// On an odd number of pixels, a little wider than the body if need be: diagonals that meet in the middle.
+    Odd,
+    /// The same, for three stems.
     Wide,
     /// The whole cell.
     Full,
     /// Two cells: the unit width is 12.
     Double,
+}
+
+impl Fit {
+    fn pen(self, metrics: &Metrics) -> Pen {
+        let pen = metrics.pen;
+        if self != Fit::Wide || metrics.ink == Ink::Mono {
+            return pen;
+        }
+        // Three stems want whole pixels between them. Where they fill the cell they are thinner, or they would run
+        // into the next letter.
+        let crammed = metrics.columns(self)[1].1 > f64::from(metrics.cell.width) - 1.0;
+        Pen { x: pen.x.floor() * if crammed { CRAMMED } else { 1.0 }, ..pen }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -138,6 +158,7 @@ fn parse(line: &'static str, font: &[Skeleton]) -> Option<Skeleton> {
             "cap" => zone = Zone::Cap,
             "accent" => zone = Zone::Accent,
             "mid" => fit = Fit::Mid,
+            "odd" => fit = Fit::Odd,
             "wide" => fit = Fit::Wide,
             "full" => fit = Fit::Full,
             "double" => fit = Fit::Double,
@@ -207,9 +228,10 @@ impl Metrics {
         let low = ((cap * 71 + 50) / 100).max(4);
         let lead = h - cap - desc;
         let base = h - desc - (lead / 3).max(0);
-        let weight = f64::from(tall.min(w * 2) - 10);
+        // One pixel in small cells: a grey seam beside every stem would cost more than its weight gives.
+        let grow = |over: i32, rate: f64| 1.0 + f64::from(over.max(0)) * rate;
         let pen = match ink {
-            Ink::Grey => Pen { x: (1.0 + weight * 0.06).max(0.9), y: (1.0 + weight * 0.05).max(0.9) },
+            Ink::Grey => Pen { x: grow((w - 7).min(tall - 13), 0.13), y: grow((tall - 14).min(2 * w - 16), 0.07) },
             Ink::Mono => {
                 let stem = if w >= 12 && tall >= 22 { 2.0 } else { 1.0 };
                 Pen { x: stem, y: stem }
@@ -231,17 +253,12 @@ impl Metrics {
     /// The unit lines that are fixed, with the pixel their strokes are centred on.
     fn columns(&self, fit: Fit) -> [(f64, f64); 2] {
         let (w, half) = (f64::from(self.cell.width), self.pen.x / 2.0);
-        let gap = w - (self.right - self.left);
+        // Stems at both sides and in the middle fall on whole pixels only in an odd number of them.
+        let odd = f64::from((self.right - self.left) % 2.0 == 0.0);
         let (left, right) = match fit {
             Fit::Body => (self.left, self.right),
-            Fit::Mid => {
-                let shift = if (self.right - self.left) % 2.0 == 0.0 { 0.5 } else { 0.0 };
-                (self.left + shift, self.right + shift)
-            }
-            Fit::Wide => match self.ink {
-                Ink::Grey => ((self.left - gap * 0.25).max(0.0), (self.right + gap * 0.5).min(w)),
-                Ink::Mono => (self.left, self.right + if (self.right - self.left) % 2.0 == 0.0 { 1.0 } else { 0.0 }),
-            },
+            Fit::Mid => (self.left + odd / 2.0, self.right + odd / 2.0),
+            Fit::Odd | Fit::Wide => (self.left, self.right + odd),
             Fit::Full => (0.0, w),
             Fit::Double => return [(0.0, half), (12.0, 2.0 * w - half)],
         };
@@ -283,19 +300,17 @@ impl Axis {
     /// `fixed` lines keep their place; every line of `stems` is moved so that the stroke's edge falls on a pixel's.
     fn new(fixed: &[(f64, f64)], stems: &[f64], width: f64) -> Axis {
         let mut axis = Axis { anchors: fixed.to_vec() };
-        let mut snapped = Vec::new();
-        for &unit in stems {
-            if fixed.iter().any(|anchor| (anchor.0 - unit).abs() < 0.3) {
-                continue;
-            }
-            let at = axis.at(unit);
-            let to = (at - width / 2.0 + 0.5).floor() + width / 2.0;
-            let crowded = axis.anchors.iter().any(|anchor| (anchor.1 - to).abs() < 1.0);
-            if !crowded && !snapped.iter().any(|&(u, p): &(f64, f64)| u != unit && (p - to).abs() < 1.0) {
-                snapped.push((unit, to));
+        let mut placed: Vec<(f64, f64)> = Vec::new();
+        let near = |unit: f64| fixed.iter().find(|anchor| (anchor.0 - unit).abs() < 0.3);
+        placed.extend(stems.iter().filter_map(|&unit| near(unit)));
+        for &unit in stems.iter().filter(|&&unit| near(unit).is_none()) {
+            let to = (axis.at(unit) - width / 2.0 + 0.5).floor() + width / 2.0;
+            // Two stems do not share a pixel: the later stays where it falls.
+            if !placed.iter().any(|&(other, at)| other != unit && (at - to).abs() < 1.0) {
+                placed.push((unit, to));
             }
         }
-        axis.anchors.extend(snapped);
+        axis.anchors.extend(placed.into_iter().filter(|&(unit, _)| near(unit).is_none()));
         axis.anchors.sort_by(|a, b| a.0.total_cmp(&b.0));
         axis.anchors.dedup_by(|a, b| a.0 == b.0);
         axis
@@ -363,7 +378,7 @@ impl Drawing {
                 }
             }
         }
-        let pen = metrics.pen;
+        let pen = self.fit.pen(metrics);
         let columns = Axis::new(&metrics.columns(self.fit), &across, pen.x);
         let rows = Axis::new(&metrics.rows(self.zone, accent), &down, pen.y);
         let place = |path: &[(Point, bool)]| -> Vec<(Point, bool)> {
@@ -372,7 +387,7 @@ impl Drawing {
         };
         let room = columns.at(6.0) - columns.at(0.0) - pen.x >= 3.0 && metrics.ink == Ink::Grey;
         for part in self.parts.iter().filter(|part| !part.roomy || room) {
-            let pen = if part.heavy { pen.scaled(1.3) } else { pen };
+            let pen = pen.scaled(if part.heavy { HEAVY } else if part.roomy { SLASH } else { 1.0 });
             match &part.shape {
                 Shape::Stroke(path) => coverage.stroke(&place(path), pen),
                 Shape::Fill(path) => coverage.fill_path(&place(path), pen),

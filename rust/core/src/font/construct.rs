@@ -113,7 +113,7 @@ fn box_drawing(cell: Cell, kind: &str) -> Coverage {
                     area(&mut out, l, rt, w, rb);
                 }
                 if double {
-                    hollow(&mut out, (w, h), light, [up, right, down, left].map(|weight| weight == b'3'));
+                    hollow(&mut out, (w, h), light, [up, right, down, left]);
                 }
             }
         }
@@ -123,10 +123,13 @@ fn box_drawing(cell: Cell, kind: &str) -> Coverage {
 }
 
 /// Opens the inside of double lines, from the middle outwards.
-fn hollow(out: &mut Coverage, (w, h): (i32, i32), light: i32, [up, right, down, left]: [bool; 4]) {
+fn hollow(out: &mut Coverage, (w, h): (i32, i32), light: i32, arms: [u8; 4]) {
+    let [up, right, down, left] = arms.map(|weight| weight == b'3');
     let (x, y) = ((w - 3 * light) / 2 + light, (h - 3 * light) / 2 + light);
-    // Without a double line across, the middle stays: it belongs to the line that is met.
-    let (skip_x, skip_y) = (if up || down { 0 } else { light }, if left || right { 0 } else { light });
+    // The middle stays where it is part of a single line: one that crosses, or one that a double line ends at.
+    let crossed = |a: u8, b: u8| a != b'0' && b != b'0';
+    let skip_x = if !up && !down && (left != right || crossed(arms[0], arms[2])) { light } else { 0 };
+    let skip_y = if !left && !right && (up != down || crossed(arms[1], arms[3])) { light } else { 0 };
     let mut clear = |left: i32, top: i32, right: i32, bottom: i32| {
         let [left, top, right, bottom] = [left, top, right, bottom].map(|edge| edge.max(0) as usize);
         out.clear(left, top, right, bottom);
