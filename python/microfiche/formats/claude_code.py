@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections import Counter
 from collections.abc import Iterator
 
@@ -117,7 +118,9 @@ class _Tree:
             return before if boundary and "logicalParentUuid" not in value else None
         if (found := self.by_uuid.get(link)) is not None or before is None:
             return found
-        if any(before.number < number < line.number for number in self.loaded.damaged):
+        damaged = self.loaded.damaged
+        at = bisect(damaged, before.number)
+        if at < len(damaged) and damaged[at] < line.number:
             what = f"parent lost with a damaged line: read on at line {before.number}"
             self.loaded.notes.append(Note(f"{self.loaded.where}:{line.number}", what))
             return before

@@ -5,7 +5,7 @@ Fields are read in both spellings (``inlineData``, ``inline_data``); what came i
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from typing import Any, Literal
 
 from ..messages import (
@@ -86,7 +86,10 @@ def _system(body: dict[str, Any]) -> Message | None:
 
 class _Reader:
     def __init__(self) -> None:
-        self.open: list[ToolCall] = []  # calls that no response has answered yet
+        self.names: dict[str, str] = {}
+        self.answered: set[str] = set()
+        self.waiting: dict[str, deque[str]] = {}  # ids of the last answer's calls by name, in order
+        self.answering = False
 
     def message(self, item: Any, where: str) -> list[Message]:
         if isinstance(item, str):  # the official client takes strings
@@ -96,6 +99,10 @@ class _Reader:
         role = _ROLES.get(word, "user") if isinstance(word, str) else "user"
         listed = item.get("parts")
         given = listed if isinstance(listed, list) else []
+        if (role == "assistant") is not self.answering:
+            self.answering = role == "assistant"
+            if self.answering:
+                self.waiting.clear()
         place = where.removeprefix("contents[").removesuffix("]")
         parts = tuple(self.part(part, role, f"call_{place}_{at}") for at, part in enumerate(given))
         envelope = common.without(item, "parts") if parts else item
@@ -122,22 +129,21 @@ class _Reader:
             common.arguments_text(call.get("args") or {}),
             native=part,
         )
-        self.open.append(made)
+        self.names[made.id] = made.name
+        self.waiting.setdefault(made.name, deque()).append(made.id)
         return made
 
     def result(self, response: dict[str, Any], part: dict[str, Any]) -> ToolResult:
-        """A response without an id answers the first open call of its name, else the first open call."""
-        key, name = response.get("id"), str(response.get("name", ""))
-        known = isinstance(key, str) and bool(key)
-        fit = [call for call in self.open if call.id == key] if known else []
-        if not known:
-            fit = [call for call in self.open if call.name == name] or self.open
-        call = fit[0] if fit else None
-        if call is not None:
-            self.open.remove(call)
-        call_id = str(key) if known else (call.id if call else "")
+        """A response without an id answers the first call of its name that no other has answered."""
+        given, name = response.get("id"), str(response.get("name", ""))
+        key = given if isinstance(given, str) else ""
+        waiting = self.waiting.get(name, deque())
+        while not key and waiting:
+            first = waiting.popleft()
+            key = "" if first in self.answered else first
+        self.answered.add(key)
         parts, error = _response(response)
-        return ToolResult(call_id, parts, error, name or (call.name if call else ""), native=part)
+        return ToolResult(key, parts, error, name or self.names.get(key, ""), native=part)
 
 
 def _response(response: dict[str, Any]) -> tuple[tuple[Text | Image | Opaque, ...], bool]:
