@@ -9,13 +9,13 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
-from microfiche import _core
-from microfiche.errors import BadInput, BadPage, MicroficheError
+from microfiche import _core, models
+from microfiche.errors import BadInput, BadPage, MicroficheError, NoVision
 
 if TYPE_CHECKING:
     import numpy
@@ -205,6 +205,72 @@ def _cut(document: tuple[Segment, ...], start: tuple[int, int], end: tuple[int, 
     if parts and isinstance(parts[0], str):
         parts[0] = parts[0][begin:]
     return tuple(parts)
+
+
+# A full page where no model says more: the page with the most reading evidence (Claude's).
+_WIDTH, _HEIGHT = 1568, 784
+
+
+def render(
+    text: str,
+    *,
+    model: str | models.Model | None = None,
+    fidelity: models.Fidelity = "exact",
+    cell: Cell | None = None,
+    ink: Ink | None = None,
+    lines: Lines = "flow",
+    level: Level = "default",
+    width: int | None = None,
+    height: int | None = None,
+    vision: bool | None = None,
+    threads: int = 0,
+) -> list[Page]:
+    """Draws a text for a model: with its cell for ``fidelity``, on its page; ``""`` gives no pages.
+
+    ``cell``, ``ink``, ``width`` and ``height`` override the model's. Without a model ``cell`` is
+    needed, and a page is 1568×784 pixels. ``vision=True`` says that a model sees of which the
+    catalogue does not know it. See :func:`draw` for the rest.
+
+    Raises :class:`~microfiche.errors.NoVision` for a model that reads no images, and what
+    :func:`draw` raises.
+    """
+    if model is None:
+        if cell is None:
+            raise BadInput("neither a model nor a cell is given", cure="name the model that will read the pages")
+        return draw(
+            [text],
+            cell=cell,
+            ink=ink or "grey",
+            width=width or _WIDTH,
+            height=height or _HEIGHT,
+            lines=lines,
+            level=level,
+            threads=threads,
+        )
+    reader = models.find(model, vision) if isinstance(model, str) else model
+    if not reader.vision:
+        if reader.known:
+            raise NoVision(f"{reader.name} does not read images", cure="choose a model with vision")
+        raise NoVision(
+            f"whether {reader.name} reads images is not known", cure="if it does, say so with vision=True"
+        )
+    own = models.cell_for(reader, fidelity)
+    cell = cell or (own.width, own.height)
+    page = models.page(reader, cell)
+    full = reader.regime.flat
+    drawn = draw(
+        [text],
+        cell=cell,
+        ink=ink or own.ink,
+        width=width or page.width,
+        height=height or page.height,
+        grid=0 if full else page.grid[1],
+        min_height=0 if full else page.min_height,
+        lines=lines,
+        level=level,
+        threads=threads,
+    )
+    return [replace(each, tokens=models.image_tokens(reader, each.width, each.height)) for each in drawn]
 
 
 Readable: TypeAlias = "Page | bytes | str | Path | PIL.Image.Image | numpy.ndarray[Any, Any]"
