@@ -13,13 +13,13 @@ import sys
 import zlib
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy
 import PIL.Image
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
 from microfiche import _core, models
 from microfiche.errors import BadInput, BadPage, MicroficheError, NoVision, PageTooSmall
 from microfiche.pages.render import Bar, Page, Segment, draw, normal, read_back, render
@@ -28,7 +28,8 @@ CELLS = [(9, 16), (5, 10), (6, 12), (7, 14), (5, 8), (4, 6), (16, 32), (8, 16)]
 INKS = ["grey", "mono"]
 
 # Whatever the grammar has marks for, as content: nothing of it may read as a mark.
-HOSTILE = """page 2  turns 3-4  ↵ line break  → tab  8 8 spaces  3↵ 3 line breaks   12 user  a turn begins  <1b> code point
+HOSTILE = """page 2  turns 3-4  ↵ line break  → tab  8 8 spaces  3↵ 3 line breaks   12 user  a turn begins
+  <1b> code point
  12 user  13 assistant  14 system  15 call bash  16 result ok  17 result error \n\n\n        8s 3\t3\t\t\t<d800><10ffff>
 █ ▉ ■ ▮ 5s 12s <1b> \x1b[7m 12 user \x1b[0m ⏎ ↵ ↲ ⇥ → ◀ ◁ ▶ \u2028\u2029\x85\r\n\r\u200b\ufeff   \n   \n page 1\n"""
 
@@ -44,7 +45,7 @@ documents = st.lists(st.one_of(texts, bars), max_size=8)
 
 
 @st.composite
-def forms(pick: st.DrawFn) -> dict[str, object]:
+def forms(pick: st.DrawFn) -> dict[str, Any]:
     """What a document is drawn with: any ink and lines, pages from the smallest allowed."""
     cell = pick(st.sampled_from(CELLS))
     columns = pick(st.integers(12, 60))
@@ -60,26 +61,26 @@ def forms(pick: st.DrawFn) -> dict[str, object]:
     }
 
 
-def check(document: list[Segment], form: dict[str, object]) -> list[Page]:
-    pages = draw(document, **form)  # type: ignore[arg-type]
+def check(document: list[Segment], form: dict[str, Any]) -> list[Page]:
+    pages = draw(document, **form)
     cell, ink = form["cell"], form["ink"]
-    assert read_back(pages, cell, ink, marks=True) == list(normal(document))  # type: ignore[call-overload]
+    assert read_back(pages, cell, ink, marks=True) == list(normal(document))
     text = "".join(part for part in document if isinstance(part, str))
-    assert read_back(pages, cell, ink) == text  # type: ignore[arg-type]
+    assert read_back(pages, cell, ink) == text
     assert "".join(page.text for page in pages) == text
     assert normal(part for page in pages for part in page.segments) == normal(document)
     return pages
 
 
 @given(documents, forms())
-def test_documents_read_back(document: list[Segment], form: dict[str, object]) -> None:
+def test_documents_read_back(document: list[Segment], form: dict[str, Any]) -> None:
     check(document, form)
 
 
 @pytest.mark.full
 @settings(max_examples=5000, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(documents, forms())
-def test_documents_read_back_at_length(document: list[Segment], form: dict[str, object]) -> None:
+def test_documents_read_back_at_length(document: list[Segment], form: dict[str, Any]) -> None:
     check(document, form)
 
 
@@ -157,8 +158,8 @@ def test_pages_read_back_from_every_kind_of_image() -> None:
     page = draw(["some text\n\n\n    and more"], cell=(6, 12), width=400, height=200)[0]
     for form in (page, page.png, bytearray(page.png), page.image(), page.image().convert("RGB"), page.array(),
                  numpy.stack([page.array()] * 3, axis=2)):  # fmt: skip
-        assert read_back(form) == page.text  # type: ignore[arg-type]
-        assert read_back([form]) == page.text  # type: ignore[list-item]
+        assert read_back(form) == page.text
+        assert read_back([form]) == page.text
 
 
 def test_interlaced_pages_read_back() -> None:
@@ -166,9 +167,7 @@ def test_interlaced_pages_read_back() -> None:
     page = draw(["interlaced\ttext\n"], cell=(8, 16), ink="mono", width=200, height=200)[0]
     pixels = page.array()
     passes = [(0, 8, 0, 8), (0, 8, 4, 8), (4, 8, 0, 4), (0, 4, 2, 4), (2, 4, 0, 2), (0, 2, 1, 2), (1, 2, 0, 1)]
-    data = b"".join(
-        b"\0" + row.tobytes() for y, dy, x, dx in passes for row in pixels[y::dy, x::dx] if row.size
-    )
+    data = b"".join(b"\0" + row.tobytes() for y, dy, x, dx in passes for row in pixels[y::dy, x::dx] if row.size)
 
     def chunk(kind: bytes, body: bytes) -> bytes:
         return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
@@ -182,7 +181,7 @@ def test_interlaced_pages_read_back() -> None:
 @pytest.mark.parametrize("level", ["fastest", "default", "smallest"])
 def test_files_are_what_the_page_says(ink: str, level: str) -> None:
     cell = (7, 14)
-    pages = draw([Bar(4, "system"), HOSTILE * 9, Bar(9, "user"), "bye"], cell=cell, ink=ink, level=level,  # type: ignore[arg-type]
+    pages = draw([Bar(4, "system"), HOSTILE * 9, Bar(9, "user"), "bye"], cell=cell, ink=ink, level=level,
                  width=501, height=300, first=12)  # fmt: skip
     assert len(pages) > 2
     for page in pages:
@@ -200,7 +199,7 @@ def test_files_are_what_the_page_says(ink: str, level: str) -> None:
         packed = numpy.packbits(numpy.pad(bits, ((0, 0), (0, padding)), constant_values=1).astype(numpy.uint8), axis=1)
         assert page.digest == hashlib.sha256(packed.tobytes()).hexdigest()
         # The text chunk is for people and tools.
-        note = dict(line.split("=", 1) for line in image.info["microfiche"].split("\n"))  # type: ignore[attr-defined]
+        note = dict(line.split("=", 1) for line in image.info["microfiche"].split("\n"))
         assert note["page"] == str(page.number)
         assert note["cell"] == "7x14"
         assert note["ink"] == ink
@@ -238,8 +237,8 @@ def test_ink_stays_in_its_cells() -> None:
 
 def test_glyphs_of_a_text_do_not_depend_on_where_it_stands() -> None:
     form = {"cell": (9, 16), "width": 450, "height": 160}
-    alone = draw(["Agj{"], **form)[0].array()[16:32, :36]  # type: ignore[arg-type]
-    behind = draw([Bar(3, "user"), "\n" * 50, "Agj{"], **form)[0].array()  # type: ignore[arg-type]
+    alone = draw(["Agj{"], **form)[0].array()[16:32, :36]
+    behind = draw([Bar(3, "user"), "\n" * 50, "Agj{"], **form)[0].array()
     at = 9 * (len(" 3 user ") + len("50") + 1)
     assert (behind[16:32, at : at + 36] == alone).all()
 
@@ -251,7 +250,7 @@ def test_threads_levels_and_surroundings_change_no_pixel() -> None:
     assert all([page.png for page in each] == [page.png for page in pages[1]] for each in pages.values())
     digests = [page.digest for page in pages[1]]
     for level in ("fastest", "smallest"):
-        again = draw([text], cell=(6, 12), width=500, height=500, level=level)  # type: ignore[arg-type]
+        again = draw([text], cell=(6, 12), width=500, height=500, level=level)
         assert [page.digest for page in again] == digests
     script = (
         "import hashlib\nfrom microfiche.pages.render import draw\n"
@@ -278,7 +277,7 @@ def test_full_pages_stay_as_they_are_when_turns_are_appended() -> None:
 
 
 def test_turns_of_a_page_include_the_one_it_begins_inside_of() -> None:
-    document = [Bar(3, "user"), "a" * 500, Bar(4, "assistant"), "b" * 100, Bar(9, "user"), "c" * 600]
+    document: list[Segment] = [Bar(3, "user"), "a" * 500, Bar(4, "assistant"), "b" * 100, Bar(9, "user"), "c" * 600]
     pages = draw(document, cell=(5, 10), width=200, height=100)
     seen = []
     for page in pages:
@@ -304,10 +303,10 @@ def test_nothing_gives_nothing() -> None:
 
 
 def test_bad_choices_are_named() -> None:
-    def refused(error: type[MicroficheError], words: str, **changes: object) -> None:
+    def refused(error: type[MicroficheError], words: str, **changes: Any) -> None:
         form = {"cell": (9, 16), "width": 400, "height": 200, **changes}
         with pytest.raises(error, match=words):
-            draw(["x"], **form)  # type: ignore[arg-type]
+            draw(["x"], **form)
 
     refused(BadInput, "cell 3x16", cell=(3, 16))
     refused(BadInput, "no ink", ink="blue")
@@ -329,9 +328,9 @@ def test_what_is_no_page_is_refused(tmp_path: Path) -> None:
     page = draw(["some words, enough of them to be cut"], cell=(9, 16), width=400, height=200)[0]
     pixels = page.array()
 
-    def refused(image: object, words: str, **known: object) -> None:
+    def refused(image: Any, words: str, **known: Any) -> None:
         with pytest.raises(BadPage, match=words):
-            read_back(image, **known)  # type: ignore[call-overload]
+            read_back(image, **known)
 
     refused(b"", "not a PNG")
     refused(b"GIF89a", "not a PNG")

@@ -251,9 +251,7 @@ def render(
     if not reader.vision:
         if reader.known:
             raise NoVision(f"{reader.name} does not read images", cure="choose a model with vision")
-        raise NoVision(
-            f"whether {reader.name} reads images is not known", cure="if it does, say so with vision=True"
-        )
+        raise NoVision(f"whether {reader.name} reads images is not known", cure="if it does, say so with vision=True")
     own = models.cell_for(reader, fidelity)
     cell = cell or (own.width, own.height)
     page = models.page(reader, cell)
@@ -347,8 +345,10 @@ def _grey(array: Any) -> tuple[int, int, bytes]:
     import numpy
 
     if array.dtype != numpy.uint8 or array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] != 3):
-        raise BadPage(f"an array of {array.dtype} with shape {array.shape} is no image",
-                      cure="give uint8 of shape (height, width) or (height, width, 3)")
+        raise BadPage(
+            f"an array of {array.dtype} with shape {array.shape} is no image",
+            cure="give uint8 of shape (height, width) or (height, width, 3)",
+        )
     if array.ndim == 3:
         luma = (array.astype(numpy.uint32) @ numpy.array([299, 587, 114], numpy.uint32) + 500) // 1000
         array = luma.astype(numpy.uint8)
