@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from microfiche import formats
 from microfiche.messages import History, Message, Text, ToolResult
-
 from wire_histories import BODIES
 
 WIRES = sorted(BODIES)

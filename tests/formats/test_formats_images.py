@@ -29,9 +29,7 @@ def encoded(kind: str, options: dict[str, object], width: int, height: int) -> b
 
 @pytest.mark.parametrize(("kind", "options"), KINDS)
 @pytest.mark.parametrize(("width", "height"), [(1, 1), (2, 700), (300, 5), (1025, 2)])
-def test_the_size_is_what_the_encoder_was_given(
-    kind: str, options: dict[str, object], width: int, height: int
-) -> None:
+def test_the_size_is_what_the_encoder_was_given(kind: str, options: dict[str, object], width: int, height: int) -> None:
     data = encoded(kind, options, width, height)
     assert size(data) == (width, height)
     assert media_type(data) == f"image/{kind.lower()}"

@@ -39,9 +39,7 @@ def shape(history: History) -> list[Any]:
         (
             message.role,
             *(
-                part.id
-                if isinstance(part, ToolCall)
-                else getattr(part, "call_id", None) or getattr(part, "text", "?")
+                part.id if isinstance(part, ToolCall) else getattr(part, "call_id", None) or getattr(part, "text", "?")
                 for part in message.parts
             ),
         )
@@ -231,7 +229,12 @@ def test_parallel_results_on_other_branches_are_recovered_in_call_order() -> Non
     tree.user("r1", "2", result("a")).user("r2", "3", result("b")).said("5", "r2", "m2", text("done"))
     history = tree.read()
     assert history.format == "claude_code" and history.wire == "anthropic"
-    assert shape(history) == [("user", "go"), ("assistant", "a", "b", "c"), ("tool", "a", "b", "c"), ("assistant", "done")]
+    assert shape(history) == [
+        ("user", "go"),
+        ("assistant", "a", "b", "c"),
+        ("tool", "a", "b", "c"),
+        ("assistant", "done"),
+    ]
     assert history.tool_names == ("Bash",)
     written = json.dumps(formats.write(history)[0])
     for private in ("private", "toolUseResult", "uuid", "sessionId"):

@@ -116,7 +116,9 @@ def anthropic_bodies(draw: st.DrawFn) -> dict[str, Any]:
                     messages.append(results(calls))
     body = {**draw(extras), "model": "m", "max_tokens": 9, "messages": messages}
     body |= draw(
-        st.sampled_from([{}, {"system": "s"}, {"system": []}, {"system": [{"type": "text", "text": "s"}]}, {"system": None}])
+        st.sampled_from(
+            [{}, {"system": "s"}, {"system": []}, {"system": [{"type": "text", "text": "s"}]}, {"system": None}]
+        )
     )
     return body | draw(st.sampled_from([{}, {"tools": None}, {"tools": [{"name": "a", "input_schema": {}}]}]))
 
@@ -161,7 +163,12 @@ def chat_bodies(draw: st.DrawFn) -> dict[str, Any]:
             case 3:
                 answer: dict[str, Any] = {"role": "assistant"} | draw(
                     st.sampled_from(
-                        [{}, {"content": None}, {"content": draw(text)}, {"reasoning_content": draw(text), "content": ""}]
+                        [
+                            {},
+                            {"content": None},
+                            {"content": draw(text)},
+                            {"reasoning_content": draw(text), "content": ""},
+                        ]
                     )
                 )
                 keys = [f"call_{next(ids)}" for _ in range(draw(st.integers(0, 3)))]

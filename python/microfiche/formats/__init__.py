@@ -34,11 +34,11 @@ for _wire in (anthropic, openai_chat, openai_responses, gemini):
     _READERS[_wire.WIRE] = _wire.read
     _WRITERS[_wire.WIRE] = _wire.write
     _LIST_KEYS[_wire.WIRE] = _wire.LIST_KEY
-_TRANSCRIPTS: dict[str, Callable[[jsonl.Loaded], History]] = {
-    module.FORMAT: module.read for module in (claude_code, claude_stream, atif)
+_SESSIONS: dict[str, Callable[[jsonl.Loaded], History]] = {
+    module.FORMAT: module.read for module in (claude_code, claude_stream)
 }
 WIRES: tuple[str, ...] = tuple(_READERS)
-FORMATS: tuple[str, ...] = (*WIRES, *_TRANSCRIPTS)
+FORMATS: tuple[str, ...] = (*WIRES, *_SESSIONS, atif.FORMAT)
 _PROVIDERS: dict[str, Literal["anthropic", "openai", "gemini"]] = {
     "anthropic": "anthropic",
     "openai_chat": "openai",
@@ -79,10 +79,15 @@ def read(source: Any, format: str | None = None, where: str = "input", prefer: s
         raise BadInput(f'no format "{format}"', where, f"it is one of {', '.join(FORMATS)}")
     loaded = _load(source, where)
     chosen = format or _detect.detect(loaded, prefer)
-    if chosen in _TRANSCRIPTS:
-        return _TRANSCRIPTS[chosen](_as_lines(loaded) if chosen != atif.FORMAT else loaded)
-    document = loaded.document if not loaded.lines else [line.value for line in loaded.lines]
-    history = _READERS[chosen](document)
+    try:
+        if chosen == atif.FORMAT:
+            return atif.read(loaded)
+        if chosen in _SESSIONS:
+            return _SESSIONS[chosen](_as_lines(loaded))
+        document = loaded.document if not loaded.lines else [line.value for line in loaded.lines]
+        history = _READERS[chosen](document)
+    except (RecursionError, ValueError) as error:  # of json: arguments that it cannot put down
+        raise BadInput(f"a value that JSON cannot hold: {error}", where) from error
     history.notes[:0] = loaded.notes
     return history
 

@@ -40,6 +40,9 @@ def read(loaded: Loaded) -> History:
     agent = document["agent"] if isinstance(document.get("agent"), dict) else {}
     model = agent.get("model_name")
     tools = agent.get("tool_definitions")
+    inner = document.get("subagent_trajectories")
+    if isinstance(inner, list) and inner:
+        counts["trajectories of sub-agents left out"] += len(inner)
     if document.get("continued_trajectory_ref"):
         counts["the trajectory goes on in another file"] += 1
     usage = document.get("final_metrics")
