@@ -8,13 +8,12 @@ beside the conversation in a body (``max_tokens`` and the like are the caller's)
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from microfiche.validate import images
-from microfiche.validate.draft import BEGINS, CONTINUE, EMPTY, NO_RESULT, Draft, Limits, Object, blank, texts
+from microfiche.validate.draft import BEGINS, CONTINUE, EMPTY, NO_RESULT, Draft, Limits, Object, as_text, blank, texts
 from microfiche.validate.pairs import (
     Ledger,
     Slot,
@@ -49,10 +48,7 @@ _MARKS = 4
 
 def check(draft: Draft) -> None:
     """Find and mend, in an order in which no cure makes a fault for a rule already passed."""
-    if not draft.check_listed():
-        return
-    draft.keep_objects(lambda text: {"role": "user", "content": text})
-    if not draft.messages:
+    if not draft.check_listed(lambda text: {"role": "user", "content": text}):
         return
     _shapes(draft)
     _roles(draft)
@@ -114,7 +110,7 @@ def _shapes(draft: Draft) -> None:
             message["content"] = _typed(draft, message, [content])
         elif content is not None and not isinstance(content, str):
             draft.fault("content-shape", place, f"is a {type(content).__name__}", "write it as text", "written as text")
-            message["content"] = str(content)
+            message["content"] = as_text(content)
 
 
 def _typed(draft: Draft, message: Object, content: list[Any]) -> list[Any]:
@@ -210,7 +206,7 @@ def _result(draft: Draft, block: Object) -> None:
     content = block.get("content")
     if content is not None and not isinstance(content, (str, list)):
         draft.fault("result-shape", block, "the content is no string or list", "write it as text", "written as text")
-        content = block["content"] = json.dumps(content, ensure_ascii=False)
+        content = block["content"] = as_text(content)
     if isinstance(content, list):
         kept = []
         for part in _typed(draft, block, content):
@@ -278,8 +274,7 @@ def _thoughts(draft: Draft) -> None:
 
 
 def _calls(draft: Draft) -> None:
-    """Names and inputs of calls, and the mended names in the definitions too."""
-    renamed: dict[str, str] = {}
+    """Names and inputs of calls."""
     for message in draft.messages:
         if message["role"] != "assistant":
             continue
@@ -288,7 +283,7 @@ def _calls(draft: Draft) -> None:
                 continue
             name = block.get("name")
             if not (isinstance(name, str) and _NAME.fullmatch(name)):
-                new = renamed.setdefault(str(name), clean(name, "tool", _NAME_LENGTH))
+                new = clean(name, "tool", _NAME_LENGTH)
                 draft.fault(
                     "tool-name",
                     block,
@@ -461,7 +456,7 @@ def _system(draft: Draft) -> None:
         if not isinstance(content, list):
             if key == "system":
                 draft.fault("system-shape", key, "is no string or list", "pass text", "written as text")
-                holder[key] = texts([content]) or json.dumps(content, ensure_ascii=False)
+                holder[key] = texts([content]) or as_text(content)
             continue
         kept = []
         for index, block in enumerate(content):

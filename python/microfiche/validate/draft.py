@@ -138,18 +138,21 @@ class Draft:
         text = json.dumps(self.result, ensure_ascii=False, separators=(",", ":"), default=_encoded, skipkeys=True)
         return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
-    def check_listed(self) -> bool:
-        """Report a conversation that is no list, or an empty one; true if there is something to judge."""
+    def check_listed(self, from_text: Callable[[str], Object]) -> bool:
+        """Report a conversation that is no list, or an empty one; true if there is something to judge.
+
+        Strings in the list become messages by ``from_text``, what is no object is left out.
+        """
         if not self.listed:
             given = self.body.get(self.key)
             what = f"is {_kind(given)}, not a list" if self.key in self.body else "is missing"
             self.fault("messages-shape", self.key, what, f"pass the conversation as a list, `{self.key}`")
         elif not self.messages:
             self.fault("no-messages", self.key, "is empty", "send at least one message")
+        self._keep_objects(from_text)
         return bool(self.messages)
 
-    def keep_objects(self, from_text: Callable[[str], Object]) -> None:
-        """Messages are objects; a string becomes one, anything else is left out."""
+    def _keep_objects(self, from_text: Callable[[str], Object]) -> None:
         kept: list[Any] = []
         for index, message in enumerate(self.messages):
             if isinstance(message, dict):
@@ -298,6 +301,18 @@ def texts(value: Any) -> str:
         parts = (part.get("text") if isinstance(part, dict) else part for part in value)
         return "\n".join(part for part in parts if isinstance(part, str))
     return ""
+
+
+def as_text(value: Any) -> str:
+    """A value as text: itself, nothing for null, else its JSON."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str, skipkeys=True)
+    except (ValueError, RecursionError):
+        return f"({_kind(value)})"
 
 
 class Names:

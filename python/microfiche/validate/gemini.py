@@ -33,9 +33,8 @@ def check(draft: Draft) -> None:
         draft.fault("messages-shape", draft.key, "is one content, not a list", "put it in a list", "put in a list")
         draft.body[draft.key] = draft.messages = [content]
         draft.listed = True
-    if not draft.check_listed():
+    if not draft.check_listed(lambda text: {"role": "user", "parts": [{"text": text}]}):
         return
-    draft.keep_objects(lambda text: {"role": "user", "parts": [{"text": text}]})
     for content in draft.messages:
         if content.get("role") is not None:  # a content without a role is the user's
             draft.set_role(content, _ROLES, "model")

@@ -7,13 +7,12 @@ name tells another maker.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from microfiche.validate import images
-from microfiche.validate.draft import EMPTY, NO_RESULT, Draft, Limits, Object
+from microfiche.validate.draft import EMPTY, NO_RESULT, Draft, Limits, Object, as_text
 from microfiche.validate.pairs import Ledger, Slot, as_object, clean, drop_copies, parse_object, rename, short, string
 
 LIMITS = Limits(
@@ -36,9 +35,8 @@ _OTHERS = re.compile(
 
 def check(draft: Draft) -> None:
     """Find and mend, in an order in which no cure makes a fault for a rule already passed."""
-    if not draft.check_listed():
+    if not draft.check_listed(lambda text: {"role": "user", "content": text}):
         return
-    draft.keep_objects(lambda text: {"role": "user", "content": text})
     for message in draft.messages:
         draft.set_role(message, _ROLES, "assistant")
         _calls(draft, message)
@@ -96,7 +94,7 @@ def _calls(draft: Draft, message: Object) -> None:
         if _kind(call) == "custom":
             if not isinstance(inner.get("input"), str):
                 draft.fault("tool-input", call, "the input is no text", "pass text", "input written as text")
-                inner["input"] = json.dumps(inner.get("input"), ensure_ascii=False)
+                inner["input"] = as_text(inner.get("input"))
         else:
             mend_arguments(draft, call, inner)
     if kept:
@@ -131,7 +129,7 @@ def mend_arguments(draft: Draft, node: Object, holder: Object) -> None:
         "pass the JSON text of an object",
         "arguments written as the JSON text of an object",
     )
-    holder["arguments"] = json.dumps(as_object(arguments, "arguments"), ensure_ascii=False)
+    holder["arguments"] = as_text(as_object(arguments, "arguments"))
 
 
 def _pairs(draft: Draft) -> None:
@@ -258,7 +256,7 @@ def _content(draft: Draft, message: Object) -> None:
         return
     if not isinstance(content, list):
         draft.fault("content-shape", place, f"is a {type(content).__name__}", "write it as text", "written as text")
-        message["content"] = json.dumps(content, ensure_ascii=False)
+        message["content"] = as_text(content)
         return
     kept: list[Any] = []
     for index, part in enumerate(content):

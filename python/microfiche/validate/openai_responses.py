@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from microfiche.validate import images
-from microfiche.validate.draft import EMPTY, NO_RESULT, Draft, Limits, Object, texts
+from microfiche.validate.draft import EMPTY, NO_RESULT, Draft, Limits, Object, as_text, texts
 from microfiche.validate.openai_chat import LIMITS as CHAT_LIMITS
 from microfiche.validate.openai_chat import mend_arguments, replacer
 from microfiche.validate.pairs import Ledger, Slot, clean, drop_copies, rename, short, string
@@ -48,9 +48,8 @@ def check(draft: Draft) -> None:
     """Find and mend, in an order in which no cure makes a fault for a rule already passed."""
     if isinstance(draft.body.get("input"), str) or _elsewhere(draft):
         return
-    if not draft.check_listed():
+    if not draft.check_listed(lambda text: {"role": "user", "content": text}):
         return
-    draft.keep_objects(lambda text: {"role": "user", "content": text})
     _types(draft)
     _pairs(draft)
     _twice(draft)
@@ -118,7 +117,7 @@ def _call(draft: Draft, item: Object) -> None:
         mend_arguments(draft, item, item)
     elif not isinstance(item.get("input"), str):
         draft.fault("tool-input", item, "the input is no text", "pass text", "input written as text")
-        item["input"] = str(item.get("input") or "")
+        item["input"] = as_text(item.get("input"))
 
 
 def _output(draft: Draft, item: Object) -> None:
@@ -127,7 +126,7 @@ def _output(draft: Draft, item: Object) -> None:
         _parts(draft, item, "output", "input_text", "user")
     elif not isinstance(output, str):
         draft.fault("result-shape", item, "the output is no text or list", "write it as text", "written as text")
-        item["output"] = "" if output is None else str(output)
+        item["output"] = as_text(output)
 
 
 def _message(draft: Draft, item: Object) -> None:
@@ -150,7 +149,7 @@ def _parts(draft: Draft, holder: Object, key: str, text_type: str, role: str) ->
         type_ = part.get("type") if isinstance(part, dict) else None
         if isinstance(part, str):
             draft.fault("part-shape", place, "is a string", "make it a text part", "made a text part")
-            kept.append({"type": text_type, "text": part})
+            kept.append(_text(text_type, part))
         elif not isinstance(type_, str):
             draft.fault("part-shape", place, "is not a typed part", "leave it out", "left out")
         elif type_ in ("text", "input_text", "output_text"):
@@ -164,7 +163,7 @@ def _parts(draft: Draft, holder: Object, key: str, text_type: str, role: str) ->
             kept.append(part)
         elif role == "assistant" and type_ in ("input_image", "image_url", "input_file"):
             draft.fault("part-role", place, f"{type_} in an assistant message", "put it in a user message", "made text")
-            kept.append({"type": text_type, "text": f"[{type_} left out: it stood in an assistant message]"})
+            kept.append(_text(text_type, f"[{type_} left out: it stood in an assistant message]"))
         elif type_ == "image_url":
             draft.fault("part-type", place, "image_url is a type of another API", "use input_image", "made input_image")
             link = part.get("image_url")
@@ -172,17 +171,25 @@ def _parts(draft: Draft, holder: Object, key: str, text_type: str, role: str) ->
             part["image_url"] = link.get("url") if isinstance(link, dict) else link
             if isinstance(link, dict) and isinstance(link.get("detail"), str):
                 part["detail"] = link["detail"]
+            part.setdefault("detail", "auto")
             kept.append(part)
         else:
             kept.append(part)
     holder[key] = kept
 
 
-def _call_id(item: Object) -> str | None:
+def _text(type_: str, text: str) -> Object:
+    made: Object = {"type": type_, "text": text}
+    return {**made, "annotations": []} if type_ == "output_text" else made
+
+
+def _named_by_id(item: Object) -> bool:
     # A local shell's output names the call in `id`.
-    if kind(item) == "local_shell_call_output" and "call_id" not in item:
-        return string(item.get("id"))
-    return string(item.get("call_id"))
+    return kind(item) == "local_shell_call_output" and "call_id" not in item
+
+
+def _call_id(item: Object) -> str | None:
+    return string(item.get("id" if _named_by_id(item) else "call_id"))
 
 
 def _is_output(item: Object) -> bool:
@@ -223,13 +230,13 @@ def _pairs(draft: Draft) -> None:
             if type_ == "local_shell_call" and isinstance(item.get("id"), str):
                 aliases[item["id"]] = slot.id
         elif _is_output(item):
-            open_run = False
             key = (kind(item), _call_id(item))
             if key[0] == "local_shell_call_output" and not ledger.knows(key) and key[1] in aliases:
                 key = (key[0], aliases[key[1]])
             taken = ledger.take(key)
             if taken is not None:
                 taken.result = item
+                open_run = False
             elif ledger.knows(key):
                 draft.fault(
                     "duplicate-result", item, f"a second output for {short(key[1])}", "leave it out", "left out"
@@ -247,7 +254,7 @@ def _pairs(draft: Draft) -> None:
     def assign(slot: Slot, new: str) -> None:
         slot.call["call_id"] = new
         if slot.result is not None:
-            slot.result["call_id" if "call_id" in slot.result else "id"] = new
+            slot.result["id" if _named_by_id(slot.result) else "call_id"] = new
 
     rename(
         draft,
@@ -302,7 +309,7 @@ def _orphan(draft: Draft, item: Object) -> Object:
 
 def _twice(draft: Draft) -> None:
     """ "Duplicate item found with id …": the second gives its id up, or goes where it cannot."""
-    seen: set[str] = set()
+    seen: dict[str, Object] = {}
     kept: list[Object] = []
     for item in draft.messages:
         id_ = item.get("id")
@@ -310,16 +317,18 @@ def _twice(draft: Draft) -> None:
         if not isinstance(id_, str) or kind(item) in ("item_reference", "local_shell_call_output"):
             kept.append(item)
             continue
-        if id_ not in seen:
-            seen.add(id_)
+        first = seen.setdefault(id_, item)
+        if first is item:
             kept.append(item)
             continue
-        removable = kind(item) in ("message", "function_call", "function_call_output", "custom_tool_call")
-        did = "its id taken off" if removable else "left out"
-        draft.fault("duplicate-id", item, f"another item has the id {short(id_)}", "send each item once", did)
-        if removable:
+        free = kind(item) in ("message", "function_call", "function_call_output", "custom_tool_call")
+        if free and (item != first or _is_call(item) or _is_output(item)):
+            did = "its id taken off"
             del item["id"]
             kept.append(item)
+        else:
+            did = "left out"
+        draft.fault("duplicate-id", item, f"another item has the id {short(id_)}", "send each item once", did)
     draft.messages[:] = kept
 
 
