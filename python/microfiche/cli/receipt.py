@@ -1,0 +1,129 @@
+"""A receipt for people to read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import click
+from rich.table import Table
+
+from microfiche.ladder.receipt import Amount, Receipt
+from microfiche.pages.guide import spans
+
+from .files import plain, print_table, table
+
+_RUNGS = {
+    "carry": "what the written form cannot hold",
+    "plan": "the plan of the run before",
+    "elide": "old tool results",
+    "images": "old screenshots",
+    "snapshot": "the middle as pages",
+    "omit": "left out",
+    "write": "frame and repairs",
+}
+_REASONS = {
+    "nothing_old": "nothing old enough",
+    "no_vision": "the model does not read images",
+    "does_not_pay": "pages would cost as much as the text",
+    "would_grow": "it would have grown",
+    "off": "switched off",
+}
+_WHY = {
+    "superseded": "the same call was made again later",
+    "repeated": "the same text stands again later",
+    "written": "a write that succeeded",
+    "log": "a long log without trouble; its end stays",
+    "empty": "nothing but blanks",
+    "old": "not among the newest",
+    "bytes": "too many bytes of images",
+    "count": "too many images",
+}
+
+
+def show(receipt: Receipt, session: str) -> None:
+    """Print the receipt of a pass over ``session``."""
+    click.echo(plain(f"{session} for {receipt.model}, budget {receipt.budget.tokens:,} tokens"))
+    if receipt.reason == "under_budget":
+        click.echo("Under budget: nothing had to be changed.")
+    click.echo()
+    print_table(_amounts(receipt))
+    click.echo()
+    if receipt.pages:
+        print_table(_pages(receipt))
+        click.echo()
+    for label, line in _details(receipt):
+        click.echo(plain(f"{label:<11}{line}"))
+
+
+def violations(receipt: Receipt) -> Iterator[str]:
+    """A line for each reason for which the provider would refuse the context."""
+    for found in receipt.violations:
+        yield plain(f"{found['where']}: {found['what']} ({found['rule']}); {found['cure']}")
+
+
+def _amounts(receipt: Receipt) -> Table:
+    made = table(_="left", tokens="right", bytes="right", images="right", USD="right", __="left")
+
+    def row(name: str, amount: Amount, note: str = "") -> None:
+        money = "unknown" if amount.money is None else f"{amount.money:.4f}"
+        made.add_row(name, f"{amount.tokens:,}", f"{amount.bytes:,}", f"{amount.images:,}", money, note)
+
+    row("given", receipt.before)
+    for rung in receipt.rungs:
+        change = rung.after.tokens - rung.before.tokens
+        note = _REASONS.get(rung.reason, rung.reason) if rung.reason else f"{change:+,} tokens"
+        row(_RUNGS.get(rung.rung, rung.rung), rung.after, note)
+    row("sent", receipt.after, f"{receipt.after.tokens - receipt.before.tokens:+,} tokens")
+    return made
+
+
+def _pages(receipt: Receipt) -> Table:
+    made = table(
+        page="right", turns="left", pixels="right", tokens="right", characters="right", bytes="right", _="left"
+    )
+    for page in receipt.pages:
+        made.add_row(
+            str(page.number),
+            spans(range(page.turns[0], page.turns[1] + 1)) if page.turns else "",
+            f"{page.width}x{page.height}",
+            f"{page.tokens:,}",
+            f"{page.characters:,}",
+            f"{page.bytes:,}",
+            "" if page.shown else "left out",
+        )
+    return made
+
+
+def _details(receipt: Receipt) -> Iterator[tuple[str, str]]:
+    """What became of the parts, a line a kind of fate."""
+    yield from _fates("elided", "tool result", receipt.elided)
+    yield from _fates("dropped", "image", receipt.images)
+    if receipt.omitted_turns:
+        pages = f", {_count(receipt.omitted_pages, 'page')}" if receipt.omitted_pages else ""
+        yield "omitted", f"{_count(len(receipt.omitted_turns), 'turn')}{pages}: {spans(receipt.omitted_turns)}"
+    for kind, count in receipt.not_drawn.items():
+        yield "not drawn", f"{_count(count, 'part')} of kind {kind}"
+    if receipt.escapes:
+        listed = ", ".join(f"{code} {count:,}" for code, count in list(receipt.escapes.items())[:8])
+        more = f" and {len(receipt.escapes) - 8:,} more kinds" if len(receipt.escapes) > 8 else ""
+        yield "escaped", f"{_count(sum(receipt.escapes.values()), 'character')} without a glyph: {listed}{more}"
+    for repair in receipt.repairs:
+        yield "repaired", f"{repair['where']}: {repair['what']}"
+    for note in receipt.notes:
+        yield "note", f"{note['where']}: {note['what']}"
+    yield "tokens", f"estimated as {receipt.ruler}, images by the model's own rule"
+    yield "time", f"{receipt.seconds:.3f} s"
+
+
+def _fates(label: str, noun: str, lines: Iterable[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    turns: dict[str, list[int]] = {}
+    for line in lines:
+        turns.setdefault(line["why"], []).append(line["turn"])
+    for why, where in sorted(turns.items()):
+        of = "turn" if len(set(where)) == 1 else "turns"
+        yield label, f"{_count(len(where), noun)} of {of} {spans(sorted(set(where)))}: {_WHY.get(why, why)}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
