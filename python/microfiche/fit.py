@@ -15,8 +15,9 @@ from microfiche.errors import BadInput, MicroficheError, OwnOutput
 from microfiche.formats import common, convert
 from microfiche.ladder import compact as ladder
 from microfiche.ladder.budget import Load, Policy, Scale, budget_for, output_reserve
-from microfiche.ladder.elide import PLACEHOLDER
-from microfiche.ladder.plan import Plan, Projection, Source
+from microfiche.ladder.elide import is_placeholder
+from microfiche.ladder.images import is_marker
+from microfiche.ladder.plan import Plan, Projection, Source, begun_before
 from microfiche.ladder.receipt import (
     Amount,
     Receipt,
@@ -28,7 +29,7 @@ from microfiche.ladder.receipt import (
     notes_of,
     page_lines,
 )
-from microfiche.messages import History, Image, Message, Note, Text, Turn, canonical, split_turns
+from microfiche.messages import History, Image, Message, Note, Text, ToolResult, Turn, canonical, split_turns
 from microfiche.models import Fidelity, Model
 from microfiche.pages import guide
 from microfiche.pages.render import Page
@@ -114,26 +115,16 @@ def compact(
     limits = budget_for(found, policy, budget, max_tokens)
     recall = policy.recall if policy.recall is not None else _answers_recall(history)
 
-    allowance = 0
+    # What writing and repair add is known only once it is done: then another pass leaves room for it.
+    writing = 0
     while True:
-        outcome = ladder.compact(
-            source,
-            found,
-            replace(limits, tokens=limits.tokens - allowance),
-            policy,
-            fixed,
-            plan,
-            fidelity,
-            recall,
-        )
+        room = fixed + Load(writing)
+        outcome = ladder.compact(source, found, limits, policy, room, plan, fidelity, recall)
         written = _write(history, outcome, wire, found, model, policy, max_tokens, messages)
         load = _weigh(written.body, wire, scale)
-        over = load.tokens - limits.tokens
-        # What writing and repair add is known only once it is done; the next round leaves room for it.
-        if over <= 0 or allowance >= over + _SLACK:
+        if load.tokens <= limits.tokens:
             break
-        allowance += over + _SLACK
-    outcome = replace(outcome, plan=replace(outcome.plan, budget=limits.tokens) if outcome.plan else outcome.plan)
+        writing += load.tokens - outcome.load.tokens
 
     projection = outcome.projection
     receipt = Receipt(
@@ -155,6 +146,7 @@ def compact(
         images=image_lines(source, outcome.plan),
         omitted_pages=outcome.plan.archive.left_out if outcome.plan.archive is not None else 0,
         omitted_turns=_omitted(outcome.plan, projection),
+        omitted_beginning=begun_before(projection.script, projection.shown),
         not_drawn=_not_drawn(projection),
         escapes=escapes_of(projection.shown),
         repairs=named(written.repairs),
@@ -173,10 +165,6 @@ def compact(
         _turns={turn.number: turn for turn in split_turns(history.messages)[1]},
         _wires=(history.wire, wire),
     )
-
-
-_SLACK = 16
-"""Tokens by which a second round aims lower than the first missed."""
 
 
 def count(
@@ -234,18 +222,32 @@ def _wire(history: History, model: Model, format: str | None) -> str:
 
 
 def refuse_own(history: History) -> None:
-    """:class:`OwnOutput` if the history holds pages, a guide or placeholders that a pass made."""
-    cure = "pass the original messages and the plan: nothing is ever drawn from pages"
+    """:class:`OwnOutput` if the history holds pages, a guide or placeholders that a pass made.
+
+    Only a part that is one, from its first character to its last: text that quotes one is anybody's.
+    """
     for turn in split_turns(history.messages)[1]:
         for message in turn.messages:
             for part in message.parts:
-                if isinstance(part, Image) and part.data is not None and _OWN_CHUNK in part.data[:400]:
-                    raise OwnOutput("a page of ours stands in the input", f"turn {turn.number}", cure)
-                if isinstance(part, Text) and message.role == "user" and guide.is_own(part.text):
-                    raise OwnOutput("a guide of ours stands in the input", f"turn {turn.number}", cure)
-            for result in message.results:
-                if PLACEHOLDER.match(result.text):
-                    raise OwnOutput("a placeholder of ours stands in the input", f"turn {turn.number}", cure)
+                inner = part.parts if isinstance(part, ToolResult) else (part,)
+                kind = next(filter(None, map(_own, inner)), "")
+                if isinstance(part, ToolResult) and is_placeholder(part.text):
+                    kind = "placeholder"
+                if kind:
+                    raise OwnOutput(
+                        f"a {kind} of ours stands in the input",
+                        f"turn {turn.number}",
+                        "pass the original messages and the plan: nothing is ever drawn from pages",
+                    )
+
+
+def _own(part: Any) -> str:
+    """What of ours the part is; empty if it is not."""
+    if isinstance(part, Image) and part.data is not None and _OWN_CHUNK in part.data[:400]:
+        return "page"
+    if isinstance(part, Text) and guide.is_own(part.text):
+        return "guide"
+    return "placeholder" if isinstance(part, Text) and is_marker(part.text) else ""
 
 
 _OWN_CHUNK = b"tEXtmicrofiche\x00"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from microfiche.messages import Image, Message, ToolResult
-from microfiche.models import Model
+from microfiche.models import ManyImages, Model
 from microfiche.models.tokens import Ruler
 
 
@@ -42,12 +42,16 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a list of messages weighs: tokens, bytes of text and base64 together, images."""
+    """What a list of messages weighs: tokens, bytes of text and base64 together, images.
+
+    ``large`` counts the images with a side that a request of many images may not hold.
+    """
 
     tokens: int = 0
     bytes: int = 0
     images: int = 0
     image_bytes: int = 0
+    large: int = 0
 
     def __add__(self, other: Load) -> Load:
         return Load(
@@ -55,6 +59,7 @@ class Load:
             self.bytes + other.bytes,
             self.images + other.images,
             self.image_bytes + other.image_bytes,
+            self.large + other.large,
         )
 
     def __sub__(self, other: Load) -> Load:
@@ -63,23 +68,38 @@ class Load:
             self.bytes - other.bytes,
             self.images - other.images,
             self.image_bytes - other.image_bytes,
+            self.large - other.large,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Three budgets at once, the tightest decides; ``None`` means no limit is known."""
+    """Three budgets at once, the tightest decides; ``None`` means no limit is known.
+
+    ``many`` is the tighter count that holds as soon as a side of one image is too long for many.
+    """
 
     tokens: int
     image_bytes: int
     images: int | None = None
+    many: ManyImages | None = None
 
     def holds(self, load: Load) -> bool:
-        return (
-            load.tokens <= self.tokens
-            and load.image_bytes <= self.image_bytes
-            and (self.images is None or load.images <= self.images)
-        )
+        return load.tokens <= self.tokens and self.holds_images(load)
+
+    def holds_images(self, load: Load) -> bool:
+        most = self.most_images(load)
+        return load.image_bytes <= self.image_bytes and (most is None or load.images <= most)
+
+    def most_images(self, load: Load) -> int | None:
+        """How many images a request may hold that holds these."""
+        counts = [count for count in (self.images, self.many.count if self.many and load.large else None) if count]
+        return min(counts, default=None)
+
+    def image(self, image: Image) -> Load:
+        """What one image weighs of what the image budgets count."""
+        large = self.many is not None and max(image.width, image.height) > self.many.side
+        return Load(images=1, image_bytes=base64_size(image.data), large=int(large))
 
     def over(self, load: Load) -> str:
         """Which budget is broken, in words; empty if none."""
@@ -88,8 +108,9 @@ class Budget:
             broken.append(f"{load.tokens:,} of {self.tokens:,} tokens")
         if load.image_bytes > self.image_bytes:
             broken.append(f"{load.image_bytes:,} of {self.image_bytes:,} bytes of base64 images")
-        if self.images is not None and load.images > self.images:
-            broken.append(f"{load.images} of {self.images} images")
+        most = self.most_images(load)
+        if most is not None and load.images > most:
+            broken.append(f"{load.images} of {most} images")
         return ", ".join(broken)
 
 
@@ -123,7 +144,9 @@ class Scale:
             return known[1]
         images = list(images_of(message))
         encoded = sum(base64_size(image.data) for image in images)
-        load = Load(self.ruler.message(message), _text_bytes(message) + encoded, len(images), encoded)
+        many = self.model.many_images
+        large = sum(max(image.width, image.height) > many.side for image in images) if many is not None else 0
+        load = Load(self.ruler.message(message), _text_bytes(message) + encoded, len(images), encoded, large)
         self._known[id(message)] = (message, load)
         return load
 
@@ -160,16 +183,4 @@ def budget_for(model: Model, policy: Policy, tokens: int | None = None, max_toke
             raise ValueError(f"the context window of {model.id} is not known: pass a budget in input tokens")
         reserve = output_reserve(model, policy) if max_tokens is None else max_tokens
         tokens = int(policy.threshold * (model.context_window - reserve))
-    return Budget(tokens, policy.image_bytes, model.images_per_request)
-
-
-def with_images(budget: Budget, model: Model, kept: Iterable[Image]) -> Budget:
-    """Lower the image count where a side of a kept image is too long for a request of many images.
-
-    Anthropic refuses a request of more than 20 images in which any side exceeds 2,000 px.
-    """
-    many = model.many_images
-    if many is None or all(max(image.width, image.height) <= many.side for image in kept):
-        return budget
-    images = many.count if budget.images is None else min(budget.images, many.count)
-    return replace(budget, images=images)
+    return Budget(tokens, policy.image_bytes, model.images_per_request, model.many_images)

@@ -6,16 +6,17 @@ with what each rung did. No clock, no network, no model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
-from microfiche.errors import CannotFit, PlanMismatch
+from microfiche.errors import CannotFit
 from microfiche.messages import Message
 from microfiche.models import Fidelity, Model, cell_for, never_pays
 from microfiche.pages.render import Page
 from microfiche.pages.script import Script, Spot
 
-from .budget import Budget, Load, Policy, Scale, images_of, with_images
+from .budget import Budget, Load, Policy, Scale
 from .elide import elide
 from .images import drop_forced, drop_old
 from .plan import (
@@ -23,12 +24,14 @@ from .plan import (
     Projection,
     Source,
     assemble,
-    check_source,
+    checked_archive,
     draw_archive,
+    first_paged,
+    settle,
     source_digest,
     treated,
 )
-from .snapshot import extend, first_paged, settle, tail_start
+from .snapshot import extend, form_for, tail_start
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,29 +103,19 @@ def compact(
     """Make the source fit the budget.
 
     ``fixed`` is the load of what stands beside the messages (system, tools). Under budget nothing
-    happens. A plan made for another model, fidelity or a smaller budget is not continued.
+    happens. A plan made for another model, fidelity, page form or a smaller budget is not continued.
     :class:`CannotFit` if the parts that never change are too large.
     """
     scale = Scale(model)
     everything = fixed + scale.messages(_all_messages(source))
     start = Plan(model=model.id, budget=budget.tokens, fidelity=fidelity, recall=recall)
-    if plan:
-        check_source(source, plan)
-        if (plan.model, plan.fidelity, plan.recall) == (
-            model.id,
-            fidelity,
-            recall,
-        ) and budget.tokens <= plan.budget:
-            start = replace(plan, budget=budget.tokens)
-    draft = _Draft(source, scale, fixed, start)
-    if start.archive is not None:
-        draft.script, draft.pages = draw_archive(source, start)
-        _check_pages(start, draft.pages)
+    if plan and _continues(plan, start, model):
+        start = replace(plan, budget=budget.tokens)
+    draft = _Draft(source, scale, fixed, start, *checked_archive(source, start))
     before = draft.load()
-    budget = with_images(budget, model, (i for m in _all_messages(source) for i in images_of(m)))
-    if budget.holds(before) or not source.turns:
-        if not budget.holds(before):
-            raise _cannot_fit(source, scale, fixed, budget)
+    if not source.turns and not budget.holds(before):
+        raise _cannot_fit(source, scale, fixed, budget)
+    if budget.holds(before):
         return Outcome(start, draft.projection(), everything, before, before)
 
     steps: list[Step] = []
@@ -145,21 +138,19 @@ def compact(
     return Outcome(final, draft.projection(), everything, before, load, tuple(steps))
 
 
+def _continues(plan: Plan, fresh: Plan, model: Model) -> bool:
+    """Whether the plan before holds for this call, or only a new one does."""
+    if (plan.model, plan.fidelity, plan.recall) != (fresh.model, fresh.fidelity, fresh.recall):
+        return False
+    archive = plan.archive
+    drawable = archive is None or (bool(model.vision) and archive.form == form_for(model, fresh.fidelity))
+    return drawable and fresh.budget <= plan.budget
+
+
 def _all_messages(source: Source) -> Iterable[Message]:
     yield from source.head
     for turn in source.turns:
         yield from turn.messages
-
-
-def _check_pages(plan: Plan, pages: Sequence[Page]) -> None:
-    assert plan.archive is not None
-    for page, known in zip(pages, plan.archive.full, strict=False):
-        if page.digest != known.digest:
-            raise PlanMismatch(
-                f"page {known.number} does not come out as it was drawn",
-                "plan",
-                "pass the original history, unchanged, with its plan, or no plan",
-            )
 
 
 def _through(plan: Plan) -> int:
@@ -171,7 +162,7 @@ def _through(plan: Plan) -> int:
 
 def _protected(draft: _Draft, budget: Budget, policy: Policy) -> int:
     limit = min(policy.tail_tokens, int(policy.tail_share * budget.tokens))
-    return tail_start(draft.source.turns, limit, draft.scale)
+    return tail_start(draft.source, limit, draft.scale)
 
 
 def _elide(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: Load) -> tuple[_Draft, str]:
@@ -203,6 +194,7 @@ def _images(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: L
         budget,
         plan.dropped | found,
         lambda spot: out_of_reach(spot) or spot[0] == newest_user,
+        turns[draft.source.first_middle].number - 1 if draft.source.first_middle < len(turns) else newest_user,
     )
     return _take(draft, replace(plan, dropped=plan.dropped | found), found, load)
 
@@ -240,7 +232,7 @@ def _snapshot(draft: _Draft, model: Model, budget: Budget, policy: Policy, load:
     limit = min(policy.tail_tokens, int(policy.tail_share * budget.tokens))
     best, reason = draft, "nothing_old"
     for tail in (limit, limit // 2):
-        last = tail_start(source.turns, tail, draft.scale) - 1
+        last = tail_start(source, tail, draft.scale) - 1
         if last <= paged:
             continue
         taken = draft.with_plan(extend(plan, source, model, budget, policy, draft.scale, last), redraw=True)
@@ -280,20 +272,18 @@ def _omit(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: Loa
         )
         if fewer is not None:
             return fewer, ""
-    turns = draft.source.turns
-    first = draft.source.first_middle
-    if first >= len(turns) - 1:
-        return draft, "nothing_old"
-    start = turns[first].number
-    at_least = archive.last if archive is not None else max((last for _, last in plan.omitted), default=start)
+    source = draft.source
+    middle = source.turns[source.first_middle :]
+    cuts = source.cuts()
+    ends = [turn.number for turn, behind in pairwise(middle) if behind.number in cuts]
+    paged = archive.last if archive is not None else max((last for _, last in plan.omitted), default=0)
+    ends = [end for end in ends if end >= paged]
 
-    def without(last: int) -> _Draft:
-        bare = draft.with_plan(replace(plan, archive=None, omitted=((start, last),)), redraw=False)
-        bare.script, bare.pages = Script(), []
-        return bare
+    def without(at: int) -> _Draft:
+        omitted = ((middle[0].number, ends[at]),)
+        return _Draft(source, draft.scale, draft.fixed, replace(plan, archive=None, omitted=omitted))
 
-    last_allowed = turns[-2].number
-    fewer = _fewest(max(at_least, start), last_allowed, without, budget)
+    fewer = _fewest(0, len(ends) - 1, without, budget)
     return (fewer, "") if fewer is not None else (draft, "nothing_old")
 
 

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from microfiche.messages import Opaque, Text, ToolCall, ToolResult, Turn
-from microfiche.pages.script import Spot
+from microfiche.pages.script import Spot, clean_name
 
 PLACEHOLDER_VERSION = 1
 
-_PATHS = frozenset(
+_FILES = frozenset(
     [
         "path",
         "file",
@@ -29,10 +30,9 @@ _PATHS = frozenset(
         "notebook_path",
         "absolute_path",
         "target_file",
-        "uri",
-        "url",
     ]
 )
+_TARGETS = _FILES | {"uri", "url"}
 _COMMANDS = frozenset(["command", "cmd", "script", "code", "shell", "commands"])
 _CONTENTS = frozenset(
     [
@@ -46,14 +46,12 @@ _CONTENTS = frozenset(
         "old_str",
         "insert_text",
         "replacement",
-        "patch",
-        "diff",
         "edits",
         "new_source",
         "text",
-        "body",
     ]
 )
+_PATCHES = frozenset(["patch", "diff"])
 _RANGES = frozenset(
     [
         "offset",
@@ -70,9 +68,13 @@ _RANGES = frozenset(
     ]
 )
 
+# Names such as TypeError and AssertionError hold the word without a boundary before it.
 _TROUBLE = re.compile(
-    r"\b(?:errors?|exceptions?|traceback|fail(?:ed|ures?|s|ing)?|fatal|panic(?:ked)?|warnings?|cannot|denied"
-    r"|undefined|not found|no such|segfault|assert(?:ion)?|abort(?:ed)?|timed out|conflict)\b",
+    r"(?:error|exception|failure|warning)s?\b"
+    r"|\b(?:err|traceback|fail(?:ed|s|ing)?|not ok|fatal|panic(?:ked)?|cannot|can't|could not|unable|denied|refused"
+    r"|undefined|unresolved|unexpected|invalid|missing|not found|no such|segfault|dumped|killed|assert(?:ion)?"
+    r"|abort(?:ed)?|timed out|timeout|conflicts?|(?:exit|return)(?:ed|s)?(?: with)?(?: code| status)?:? [1-9]\d*)\b"
+    r"|[✗✘✖❌]",
     re.IGNORECASE,
 )
 
@@ -84,6 +86,22 @@ _LOG_TAIL_LINES = 8
 _LOG_TAIL_CHARS = 800
 
 _INFINITE = 1 << 60
+
+_WHY = {
+    "superseded": "turn {by} has a later result for the same call",
+    "repeated": "turn {by} has the same text",
+    "written": "a write that succeeded",
+    "log": "a long log without trouble in it, its last lines follow",
+    "empty": "nothing but blanks",
+}
+WHYS = tuple(_WHY)
+
+_PLACEHOLDER = re.compile(
+    r"\[[\d,]+ characters of this [A-Za-z0-9_.:-]{1,64} result left out: "
+    rf"(?:{'|'.join(why.replace('{by}', '[0-9]+') for why in _WHY.values())}); "
+    r"(?:recall of turn \d+ returns them|they are on record as turn \d+, no recall from here)\]"
+    rf"(?:\n[\s\S]{{0,{_LOG_TAIL_CHARS}}})?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +120,9 @@ class Elision:
     def placeholder(self, result: ToolResult, turn: int, recall: bool) -> str:
         """The text that stands for the result: what it was, how long, why, and where it is to be had."""
         text = result.text
-        what = f"{len(text) - self.keep:,} characters of this {result.name or 'tool'} result left out"
-        why = {
-            "superseded": f"turn {self.by} has a later result for the same call",
-            "repeated": f"turn {self.by} has the same text",
-            "written": "a write that succeeded",
-            "log": "a long log without trouble in it, its last lines follow",
-            "empty": "nothing but blanks",
-        }[self.why]
+        tool = clean_name(result.name) if result.name else "tool"
+        what = f"{len(text) - self.keep:,} characters of this {tool} result left out"
+        why = _WHY[self.why].format(by=self.by)
         where = (
             f"recall of turn {turn} returns them"
             if recall
@@ -119,11 +132,9 @@ class Elision:
         return f"{line}\n{text[-self.keep :]}" if self.keep else line
 
 
-PLACEHOLDER = re.compile(
-    r"\A\[[\d,]+ characters of this .{1,200}? result left out: [^\n]{1,120}; "
-    r"(?:recall of turn \d+ returns them|they are on record as turn \d+, no recall from here)\]"
-)
-"""What a placeholder of ours begins with, to recognise one in an input."""
+def is_placeholder(text: str) -> bool:
+    """Whether a text is a placeholder of ours, and nothing else."""
+    return _PLACEHOLDER.fullmatch(text) is not None
 
 
 def elide(
@@ -138,60 +149,78 @@ def elide(
     and results of fewer than ``floor`` characters are passed over. Linear in the history's size.
     """
     found: dict[Spot, Elision] = {}
-    reads: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
-    runs: dict[tuple[str, str], int] = {}
-    texts: dict[str, int] = {}
+    later = _Later()
     for turn, spot, call, result in _backwards(turns):
-        text = result.text
-        shape = _Shape.of(call)
-        candidate = (
-            turn.number < protected and not result.error and len(text) >= floor and not frozen(spot) and _plain(result)
-        )
-        if candidate:
-            elision = _judge(text, shape, call, reads, runs, texts)
-            if elision is not None:
-                found[spot] = elision
         if result.error:
             continue
-        if shape.target is not None:
-            start, stop = shape.lines
-            seen = stop if stop < _INFINITE else start + text.count("\n")
-            reads.setdefault(shape.target, []).append((start, seen, turn.number))
-        if call is not None:
-            runs.setdefault((call.name, call.arguments), turn.number)
-        if len(text) >= floor:
-            texts.setdefault(text, turn.number)
+        text = result.text
+        shape = _Shape.of(call)
+        large = len(text) >= floor
+        if turn.number < protected and large and not frozen(spot) and _plain(result):
+            elision = later.judge(text, shape, call)
+            if elision is not None and len(text) - elision.keep >= floor:
+                found[spot] = elision
+        later.add(text, shape, call, turn.number, large)
     return found
 
 
-def _judge(
-    text: str,
-    shape: _Shape,
-    call: ToolCall | None,
-    reads: dict[tuple[str, str], list[tuple[int, int, int]]],
-    runs: dict[tuple[str, str], int],
-    texts: dict[str, int],
-) -> Elision | None:
-    if not text.strip():
-        return Elision("empty")
-    if text in texts:
-        return Elision("repeated", texts[text])
-    if shape.target is not None:
-        start, stop = shape.lines
-        last = stop if stop < _INFINITE else start + text.count("\n")
-        for later_start, later_stop, turn in reversed(reads.get(shape.target, ())):
-            if later_start <= start and last <= later_stop:
+class _Later:
+    """What the results behind the one at hand show."""
+
+    def __init__(self) -> None:
+        self.reads: dict[tuple[str, str], _Ranges] = {}
+        self.runs: dict[tuple[str, str], int] = {}
+        self.texts: dict[str, int] = {}
+
+    def add(self, text: str, shape: _Shape, call: ToolCall | None, turn: int, large: bool) -> None:
+        if shape.target is not None:
+            self.reads.setdefault(shape.target, _Ranges()).add(*shape.shown(text), turn)
+        # A short complaint that nobody flagged does not stand for what an earlier call gave.
+        if call is not None and (large or not _TROUBLE.search(text)):
+            self.runs.setdefault((call.name, call.arguments), turn)
+        if large:
+            self.texts.setdefault(text, turn)
+
+    def judge(self, text: str, shape: _Shape, call: ToolCall | None) -> Elision | None:
+        """Why nobody will miss the result of a call, if so."""
+        if not text.strip():
+            return Elision("empty")
+        if text in self.texts:
+            return Elision("repeated", self.texts[text])
+        if shape.target is not None and shape.target in self.reads:
+            turn = self.reads[shape.target].covering(*shape.shown(text))
+            if turn is not None:
                 return Elision("superseded", turn)
-    trouble = _TROUBLE.search(text) is not None
-    if call is not None and not trouble and not shape.writes and (call.name, call.arguments) in runs:
-        return Elision("superseded", runs[call.name, call.arguments])
-    if trouble:
-        return None
-    if shape.writes:
-        return Elision("written")
-    if shape.command and _is_log(text):
-        return Elision("log", keep=_log_tail(text))
-    return None
+        run = self.runs.get((call.name, call.arguments)) if call is not None and not shape.writes else None
+        if not (run or shape.writes or shape.command) or _TROUBLE.search(text):
+            return None
+        if run:
+            return Elision("superseded", run)
+        if shape.writes:
+            return Elision("written")
+        return Elision("log", keep=_log_tail(text)) if _is_log(text) else None
+
+
+class _Ranges:
+    """Ranges of lines, each with a turn; none lies within another, so that starts and stops rise together."""
+
+    def __init__(self) -> None:
+        self.starts: list[int] = []
+        self.rest: list[tuple[int, int]] = []
+
+    def add(self, start: int, stop: int, turn: int) -> None:
+        if self.covering(start, stop) is not None:
+            return
+        first = last = bisect_left(self.starts, start)
+        while last < len(self.rest) and self.rest[last][0] <= stop:
+            last += 1
+        self.starts[first:last] = [start]
+        self.rest[first:last] = [(stop, turn)]
+
+    def covering(self, start: int, stop: int) -> int | None:
+        """The turn of a range that holds every line from ``start`` up to ``stop``."""
+        at = bisect_right(self.starts, start) - 1
+        return self.rest[at][1] if at >= 0 and self.rest[at][0] >= stop else None
 
 
 def _backwards(turns: Sequence[Turn]) -> Iterator[tuple[Turn, Spot, ToolCall | None, ToolResult]]:
@@ -233,10 +262,9 @@ class _Shape:
         keys = {str(key).lower() for key in arguments}
         if keys & _COMMANDS:
             return cls(command=True)
-        paths = [value for key, value in arguments.items() if key.lower() in _PATHS and isinstance(value, str)]
-        if keys & _CONTENTS:
+        if keys & _PATCHES or (keys & _FILES and keys & _CONTENTS):
             return cls(writes=True)
-        if not paths:
+        if not any(key.lower() in _TARGETS and isinstance(value, str) for key, value in arguments.items()):
             return cls()
         rest = {key: value for key, value in arguments.items() if key.lower() not in _RANGES}
         try:
@@ -244,6 +272,11 @@ class _Shape:
         except (TypeError, ValueError):
             return cls()
         return cls(target=(call.name, json.dumps(rest, sort_keys=True)), lines=lines)
+
+    def shown(self, text: str) -> tuple[int, int]:
+        """The first line and the one behind the last that a result shows: no more than asked for, nor than it has."""
+        start, stop = self.lines
+        return start, min(stop, start + text.count("\n") + (not text.endswith("\n")))
 
 
 def _lines(arguments: dict[str, Any]) -> tuple[int, int]:

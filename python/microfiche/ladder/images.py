@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from microfiche.messages import Image, ToolResult, Turn
 from microfiche.pages.script import Spot, image_marker
 
-from .budget import Budget, Load, base64_size
+from .budget import Budget, Load
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,19 @@ class Dropped:
     def marker(self, image: Image, turn: int, recall: bool) -> str:
         where = f"recall of turn {turn} returns it" if recall else f"it is on record as turn {turn}"
         return f"{image_marker(image, turn)[:-1]} left out: {where}]"
+
+
+WHYS = ("old", "bytes", "count")
+
+_MARKER = re.compile(
+    r"\[image [A-Za-z0-9!#$&^_.+/-]{1,64}(?: \d+×\d+)?, of turn \d+ left out: "
+    r"(?:recall of turn \d+ returns it|it is on record as turn \d+)\]"
+)
+
+
+def is_marker(text: str) -> bool:
+    """Whether a text is the marker of an image that was left out, and nothing else."""
+    return _MARKER.fullmatch(text) is not None
 
 
 def spots_of(turns: Sequence[Turn]) -> Iterator[tuple[Spot, Image]]:
@@ -48,21 +62,19 @@ def drop_forced(
     budget: Budget,
     dropped: dict[Spot, Dropped],
     keep: Callable[[Spot], bool],
+    head: int,
 ) -> dict[Spot, Dropped]:
-    """More images, until bytes and count fit: tools' oldest first, then the user's oldest.
+    """More images, until bytes and count fit: tools' oldest first, then the user's oldest, those of the head last.
 
-    ``load`` is that of the whole request with ``dropped`` applied. ``keep`` spots stay whatever
-    happens (the newest user message never changes).
+    ``load`` is that of the whole request with ``dropped`` applied, ``head`` the last turn of the head.
+    ``keep`` spots stay whatever happens (the newest user message never changes).
     """
     more: dict[Spot, Dropped] = {}
     images = [(spot, image) for spot, image in spots_of(turns) if spot not in dropped and not keep(spot)]
-    images.sort(key=lambda item: item[1].owner != "tool")
-    count, size = load.images, load.image_bytes
+    images.sort(key=lambda item: (item[0][0] <= head, item[1].owner != "tool"))
     for spot, image in images:
-        over_count = budget.images is not None and count > budget.images
-        if not over_count and size <= budget.image_bytes:
+        if budget.holds_images(load):
             break
-        more[spot] = Dropped("count" if over_count else "bytes")
-        count -= 1
-        size -= base64_size(image.data)
+        more[spot] = Dropped("bytes" if load.image_bytes > budget.image_bytes else "count")
+        load -= budget.image(image)
     return more

@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import accumulate
 from typing import Any, TypeVar
 
 from microfiche.errors import BadInput, PlanMismatch
@@ -19,7 +20,8 @@ from microfiche.pages import guide
 from microfiche.pages.render import Ink, Page, draw
 from microfiche.pages.script import Script, Spot, write_script
 
-from .elide import Elision
+from .elide import WHYS, Elision
+from .images import WHYS as IMAGE_WHYS
 from .images import Dropped
 
 VERSION = 1
@@ -38,6 +40,23 @@ class Source:
     def first_middle(self) -> int:
         """Index of the first turn that may be paged: behind the first user message, if the path opens with one."""
         return 1 if self.turns and self.turns[0].role == "user" else 0
+
+    def cuts(self) -> frozenset[int]:
+        """Numbers of the turns before which no call is open: only there may a stretch begin or end.
+
+        A result mostly stands in the turn of its call; where it came later, the turns between stay together.
+        """
+        opened: dict[str, int] = {}
+        across = [0] * (len(self.turns) + 1)
+        for at, turn in enumerate(self.turns):
+            for message in turn.messages:
+                for result in message.results:
+                    since = opened.pop(result.call_id, at)
+                    across[since] += 1
+                    across[at] -= 1
+                opened |= {call.id: at for call in message.calls}
+        held = list(accumulate(across))
+        return frozenset(turn.number for at, turn in enumerate(self.turns) if at == 0 or not held[at - 1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,16 +158,16 @@ class Plan:
         try:
             archive = data.get("archive")
             return cls(
-                model=str(data["model"]),
-                budget=int(data["budget"]),
+                model=_str(data["model"]),
+                budget=_int(data["budget"]),
                 fidelity=_one_of(data["fidelity"], FIDELITIES),
-                recall=bool(data["recall"]),
-                through=int(data["through"]),
-                source=str(data["source"]),
-                elided={_spot(key): Elision(**value) for key, value in data["elided"].items()},
-                dropped={_spot(key): Dropped(**value) for key, value in data["dropped"].items()},
+                recall=_one_of(data["recall"], (False, True)),
+                through=_int(data["through"]),
+                source=_str(data["source"]),
+                elided={_spot(key, 3): _elision(**value) for key, value in data["elided"].items()},
+                dropped={_spot(key, 3, 4): _dropped(**value) for key, value in data["dropped"].items()},
                 archive=None if archive is None else _archive(archive),
-                omitted=tuple((int(a), int(b)) for a, b in data["omitted"]),
+                omitted=tuple((_int(a), _int(b)) for a, b in data["omitted"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as exc:
             raise BadInput(
@@ -158,24 +177,57 @@ class Plan:
 
 def _one_of(value: Any, allowed: tuple[_T, ...]) -> _T:
     for each in allowed:
-        if value == each:
+        if value == each and type(value) is type(each):
             return each
     raise ValueError(f"{value!r} is none of {allowed}")
 
 
+def _str(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is not a text")
+    return value
+
+
+def _int(value: Any, most: int = 1 << 53) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+        raise ValueError(f"{value!r} is not a whole number from 0 to {most}")
+    return value
+
+
+def _elision(why: Any, by: Any, keep: Any) -> Elision:
+    return Elision(_one_of(why, WHYS), _int(by), _int(keep))
+
+
+def _dropped(why: Any) -> Dropped:
+    return Dropped(_one_of(why, IMAGE_WHYS))
+
+
+_LONGEST_SIDE = 8192
+"""More pixels a side than any provider takes."""
+
+
 def _archive(data: dict[str, Any]) -> Archive:
     form = data["form"]
-    width, height = form.pop("cell")
+    width, height = form["cell"]
     return Archive(
-        form=Form(cell=(int(width), int(height)), **form),
-        first=int(data["first"]),
-        last=int(data["last"]),
-        beside=tuple(int(turn) for turn in data["beside"]),
-        full=tuple(
-            FullPage(int(p["number"]), (int(p["turns"][0]), int(p["turns"][1])), str(p["digest"]), _spot(p["upto"]))
-            for p in data["full"]
+        form=Form(
+            cell=(_int(width, 32), _int(height, 32)),
+            ink=_one_of(form["ink"], ("grey", "mono")),
+            **{name: _int(form[name], _LONGEST_SIDE) for name in ("width", "height", "grid", "least")},
         ),
-        left_out=int(data["left_out"]),
+        first=_int(data["first"]),
+        last=_int(data["last"]),
+        beside=tuple(_int(turn) for turn in data["beside"]),
+        full=tuple(
+            FullPage(
+                _int(page["number"]),
+                (_int(page["turns"][0]), _int(page["turns"][1])),
+                _str(page["digest"]),
+                _spot(page["upto"], 3),
+            )
+            for page in data["full"]
+        ),
+        left_out=_int(data["left_out"]),
     )
 
 
@@ -183,8 +235,11 @@ def _spell(spot: Spot) -> str:
     return ".".join(map(str, spot))
 
 
-def _spot(text: str) -> Spot:
-    return tuple(int(each) for each in text.split("."))
+def _spot(text: str, *lengths: int) -> Spot:
+    spot = tuple(_int(int(each)) for each in text.split("."))
+    if len(spot) not in lengths or _spell(spot) != text:
+        raise ValueError(f"{text!r} is not the place of a part")
+    return spot
 
 
 def source_digest(source: Source, through: int) -> str:
@@ -201,29 +256,62 @@ def source_digest(source: Source, through: int) -> str:
 
 def check_source(source: Source, plan: Plan) -> None:
     """:class:`PlanMismatch` unless the history begins with the turns that the plan was made for."""
+    if not plan:
+        return
     last = source.turns[-1].number if source.turns else 0
     if plan.through > last:
-        raise PlanMismatch(
-            f"the plan treats turns up to {plan.through}, the history ends at turn {last}",
-            "plan",
-            "pass the whole history with its plan, or no plan",
-        )
-    if plan.through and source_digest(source, plan.through) != plan.source:
-        raise PlanMismatch(
-            f"turns 1 to {plan.through} are not those that the plan was made for",
-            "plan",
-            "pass the original history, unchanged, with its plan, or no plan",
-        )
+        raise _mismatch(f"the plan treats turns up to {plan.through}, the history ends at turn {last}")
+    if source_digest(source, plan.through) != plan.source:
+        raise _mismatch(f"turns 1 to {plan.through} are not those that the plan was made for")
+    if fault := _fault(source, plan):
+        raise _mismatch(fault)
 
 
-def treat(turn: Turn, plan: Plan) -> Turn:
-    """The turn with its elided results and dropped images in their short forms."""
-    spots = [spot for spot in (*plan.elided, *plan.dropped) if spot[0] == turn.number]
-    return _treat(turn, plan, spots) if spots else turn
+def _fault(source: Source, plan: Plan) -> str:
+    """What the plan says of the turns that a pass over them cannot have said; empty if nothing."""
+    turns = {turn.number: turn for turn in source.turns}
+    middle = source.turns[source.first_middle : -1]
+    first = middle[0].number if middle else 0
+    end = min(plan.through, middle[-1].number if middle else 0)
+    for spots, kind in ((plan.elided, ToolResult), (plan.dropped, Image)):
+        for spot in spots:
+            part = _part(turns.get(spot[0]), spot)
+            if spot[0] > plan.through or not isinstance(part, kind):
+                return f"part {_spell(spot)} is none that the plan can treat"
+            if isinstance(part, ToolResult) and plan.elided[spot].keep > len(part.text):
+                return f"part {_spell(spot)} is shorter than what the plan keeps of it"
+    if plan.omitted and (len(plan.omitted) > 1 or not first == plan.omitted[0][0] <= plan.omitted[0][1] <= end):
+        return "the turns left out are not the oldest of the middle"
+    archive = plan.archive
+    if archive is not None:
+        users = {turn.number for turn in middle if turn.role == "user"}
+        if not first_paged(source, plan) == archive.first <= archive.last <= end:
+            return f"turns {archive.first} to {archive.last} cannot stand on pages"
+        if not users.issuperset(archive.beside) or archive.left_out > len(archive.full):
+            return "the pages are not those of the history"
+    return ""
+
+
+def _part(turn: Turn | None, spot: Spot) -> Any:
+    try:
+        part: Any = turn.messages[spot[1]].parts[spot[2]] if turn is not None else None
+        return part if len(spot) == 3 else part.parts[spot[3]]
+    except (IndexError, AttributeError):
+        return None
+
+
+def _mismatch(what: str) -> PlanMismatch:
+    return PlanMismatch(what, "plan", "pass the original history, unchanged, with its plan, or no plan")
+
+
+def first_paged(source: Source, plan: Plan) -> int:
+    """Number of the first turn that may stand on a page: behind the head and behind what is omitted."""
+    first = source.turns[source.first_middle].number if source.first_middle < len(source.turns) else 0
+    return max([first, *(last + 1 for _, last in plan.omitted)])
 
 
 def treated(turns: Sequence[Turn], plan: Plan) -> list[Turn]:
-    """:func:`treat` for many turns."""
+    """The turns with their elided results and dropped images in their short forms."""
     by_turn: dict[int, list[Spot]] = {}
     for spot in (*plan.elided, *plan.dropped):
         by_turn.setdefault(spot[0], []).append(spot)
@@ -231,37 +319,22 @@ def treated(turns: Sequence[Turn], plan: Plan) -> list[Turn]:
 
 
 def _treat(turn: Turn, plan: Plan, spots: Sequence[Spot]) -> Turn:
-    messages = [list(message.parts) for message in turn.messages]
+    messages: list[list[Any]] = [list(message.parts) for message in turn.messages]
     for spot in spots:
         _, m, p, *inner = spot
         part = messages[m][p]
         if inner:
-            if not isinstance(part, ToolResult):
-                raise _no_such(spot)
             image = part.parts[inner[0]]
-            if not isinstance(image, Image):
-                raise _no_such(spot)
             marker = Text(plan.dropped[spot].marker(image, turn.number, plan.recall))
-            parts = (*part.parts[: inner[0]], marker, *part.parts[inner[0] + 1 :])
-            messages[m][p] = replace(part, parts=parts)
+            messages[m][p] = replace(part, parts=(*part.parts[: inner[0]], marker, *part.parts[inner[0] + 1 :]))
         elif isinstance(part, ToolResult):
             placeholder = plan.elided[spot].placeholder(part, turn.number, plan.recall)
             messages[m][p] = replace(part, parts=(Text(placeholder),))
-        elif isinstance(part, Image):
-            messages[m][p] = Text(plan.dropped[spot].marker(part, turn.number, plan.recall))
         else:
-            raise _no_such(spot)
+            messages[m][p] = Text(plan.dropped[spot].marker(part, turn.number, plan.recall))
     return Turn(
         turn.number,
         tuple(replace(message, parts=tuple(parts)) for message, parts in zip(turn.messages, messages, strict=True)),
-    )
-
-
-def _no_such(spot: Spot) -> PlanMismatch:
-    return PlanMismatch(
-        f"the plan treats part {_spell(spot)}, which is of another kind",
-        "plan",
-        "pass the history it was made for",
     )
 
 
@@ -281,17 +354,18 @@ def project(source: Source, plan: Plan) -> Projection:
     Pure: the same source and plan give the same messages and the same page bytes. Pages are drawn
     from the source; :class:`PlanMismatch` if a full page does not come out as it was.
     """
+    script, pages = checked_archive(source, plan)
+    return assemble(source, plan, script, pages)
+
+
+def checked_archive(source: Source, plan: Plan) -> tuple[Script, list[Page]]:
+    """The pages of a plan, drawn; :class:`PlanMismatch` if the plan or a full page is not what a pass made."""
     check_source(source, plan)
     script, pages = draw_archive(source, plan)
-    if plan.archive is not None:
-        for page, known in zip(pages, plan.archive.full, strict=False):
-            if page.digest != known.digest:
-                raise PlanMismatch(
-                    f"page {known.number} does not come out as it was drawn",
-                    "plan",
-                    "pass the history it was made for",
-                )
-    return assemble(source, plan, script, pages)
+    drawn = settle(plan, script, pages).archive
+    if plan.archive is not None and plan.archive != drawn:
+        raise _mismatch("a full page does not come out as it was drawn")
+    return script, pages
 
 
 def draw_archive(source: Source, plan: Plan) -> tuple[Script, list[Page]]:
@@ -314,6 +388,27 @@ def draw_archive(source: Source, plan: Plan) -> tuple[Script, list[Page]]:
     return script, pages
 
 
+def settle(plan: Plan, script: Script, pages: Sequence[Page]) -> Plan:
+    """The plan with its full pages named: every page but the last, which may still grow."""
+    if plan.archive is None:
+        return plan
+    full = tuple(
+        FullPage(
+            page.number,
+            (min(page.turns, default=0), max(page.turns, default=0)),
+            page.digest,
+            script.lasts[_last_segment(page)],
+        )
+        for page in pages[:-1]
+    )
+    return replace(plan, archive=replace(plan.archive, full=full))
+
+
+def _last_segment(page: Page) -> int:
+    segment, offset = page.end
+    return segment if offset else max(segment - 1, 0)
+
+
 def assemble(source: Source, plan: Plan, script: Script, pages: Sequence[Page]) -> Projection:
     """Put the drawn pages between head and tail, in the order that keeps prompt caches warm."""
     head = source.turns[: source.first_middle]
@@ -331,7 +426,7 @@ def assemble(source: Source, plan: Plan, script: Script, pages: Sequence[Page]) 
         middle = [Message("user", tuple(_middle(source, plan, script, pages, shown, rest)))]
     messages = (
         *source.head,
-        *(message for turn in head for message in turn.messages),
+        *(message for turn in treated(head, plan) for message in turn.messages),
         *middle,
         *(message for turn in treated(rest, plan) for message in turn.messages),
     )
@@ -349,6 +444,7 @@ def _middle(
     archive = plan.archive
     left_out = sorted({turn for first, last in plan.omitted for turn in range(first, last + 1)})
     through = max([*left_out, 0])
+    partly = None
     if archive is not None:
         form = archive.form
         yield Text(guide.guide(form.cell, form.width // form.cell[0], form.height // form.cell[1], plan.recall))
@@ -364,14 +460,15 @@ def _middle(
         here = {turn for page in shown for turn in page.turns}
         left_out = sorted({turn for page in pages for turn in page.turns} - here | set(left_out))
         through = archive.last
+        partly = begun_before(script, shown)
     yield Text(
         guide.note(
             [(page.number, page.turns) for page in shown],
             archive.left_out if archive is not None else 0,
             left_out,
+            partly,
             sum(spot[0] <= through for spot in plan.elided),
             sum(spot[0] <= through for spot in plan.dropped),
-            script.reasoning,
             rest[0].number if rest else through + 1,
             plan.recall,
         )
@@ -389,6 +486,16 @@ def _begun_on(script: Script, page: Page) -> Iterator[int]:
         if begins and on_page and turn != seen:
             seen = turn
             yield turn
+
+
+def begun_before(script: Script, shown: Sequence[Page]) -> int | None:
+    """The turn on the first page shown that begins on a page before it, if there is one."""
+    if not shown:
+        return None
+    segment, offset = shown[0].start
+    turn = script.spots[segment][0]
+    inside = offset > 0 or (segment > 0 and script.spots[segment - 1][0] == turn)
+    return turn if inside else None
 
 
 def _stand_beside(turn: Turn, plan: Plan, words: bool) -> Iterator[Text | Image]:

@@ -66,7 +66,8 @@ class Receipt:
 
     ``reason`` is ``under_budget`` if there was nothing to do, else empty. ``rungs`` follow one another:
     the first begins at ``before``, each where the one above it ends, the last ends at ``after``.
-    ``ruler`` names how tokens were estimated. ``seconds`` is the time of the whole call.
+    ``omitted_turns`` stand neither as text nor on a page shown; of turn ``omitted_beginning`` the pages
+    shown hold the rest. ``ruler`` names how tokens were estimated. ``seconds`` is the time of the whole call.
     """
 
     model: str
@@ -83,6 +84,7 @@ class Receipt:
     images: tuple[dict[str, Any], ...] = ()
     omitted_pages: int = 0
     omitted_turns: tuple[int, ...] = ()
+    omitted_beginning: int | None = None
     not_drawn: dict[str, int] = field(default_factory=dict)
     escapes: dict[str, int] = field(default_factory=dict)
     repairs: tuple[dict[str, str], ...] = ()

@@ -23,26 +23,30 @@ BESIDE = "(these words stand as text beside the page)"
 
 @dataclass(slots=True)
 class Script:
-    """Segments in normal form, with the spot each came from and what was left off the pages."""
+    """Segments in normal form, with the spots of the first and last part in each, and what was left off the pages."""
 
     segments: list[Segment] = field(default_factory=list)
     spots: list[Spot] = field(default_factory=list)
+    lasts: list[Spot] = field(default_factory=list)
     reasoning: int = 0
     opaque: dict[str, int] = field(default_factory=dict)
 
     def bar(self, spot: Spot, turn: int, kind: str) -> None:
         self.segments.append(Bar(turn, kind))
         self.spots.append(spot)
+        self.lasts.append(spot)
 
     def text(self, spot: Spot, text: str) -> None:
-        """Append text; adjacent texts become one segment, which keeps its first spot."""
+        """Append text; adjacent texts become one segment."""
         if not text:
             return
         if self.segments and isinstance(self.segments[-1], str):
             self.segments[-1] += text
+            self.lasts[-1] = spot
         else:
             self.segments.append(text)
             self.spots.append(spot)
+            self.lasts.append(spot)
 
 
 def clean_name(name: str) -> str:
@@ -53,7 +57,12 @@ def clean_name(name: str) -> str:
 def image_marker(image: Image, turn: int) -> str:
     """What stands in a text where an image was."""
     size = f" {image.width}×{image.height}" if image.width else ""
-    return f"[image {image.media_type}{size}, of turn {turn}]"
+    return f"[image {clean_type(image.media_type)}{size}, of turn {turn}]"
+
+
+def clean_type(media_type: str) -> str:
+    """A media type in the characters that one has (RFC 6838 section 4.2), at most 64."""
+    return re.sub(r"[^A-Za-z0-9!#$&^_.+/-]", "", media_type)[:64] or "-"
 
 
 def write_script(turns: Iterable[Turn], beside: frozenset[int] = frozenset()) -> Script:
@@ -61,16 +70,23 @@ def write_script(turns: Iterable[Turn], beside: frozenset[int] = frozenset()) ->
 
     ``beside`` names the user turns whose words stand as text beside the page: the page says so
     in their place. Reasoning is left out and counted; so is an opaque part that holds a blob.
+    A turn of which nothing is drawn has its bar all the same.
     """
     script = Script()
     for turn in turns:
+        drawn = len(script.segments)
         for m, message in enumerate(turn.messages):
             _message(script, turn.number, m, message, turn.number in beside)
+        if len(script.segments) == drawn:
+            script.bar((turn.number, 0, 0), turn.number, _SPEAKERS[turn.role])
     return script
 
 
+_SPEAKERS = {"user": "user", "assistant": "assistant", "system": "system", "tool": "result ok"}
+
+
 def _message(script: Script, turn: int, m: int, message: Message, beside: bool) -> None:
-    speaker = {"user": "user", "assistant": "assistant", "system": "system", "tool": "result ok"}[message.role]
+    speaker = _SPEAKERS[message.role]
     open_bar = False
     told = False
     for p, part in enumerate(message.parts):
@@ -84,8 +100,8 @@ def _message(script: Script, turn: int, m: int, message: Message, beside: bool) 
             open_bar = False
         elif isinstance(part, ToolResult):
             script.bar(spot, turn, "result error" if part.error else "result ok")
-            for inner in part.parts:
-                _content(script, spot, turn, inner, joined=inner is not part.parts[0])
+            for i, inner in enumerate(part.parts):
+                _content(script, spot, turn, inner, joined=i > 0)
             open_bar = False
         elif isinstance(part, Reasoning):
             script.reasoning += 1

@@ -1,0 +1,1 @@
+"""Lets every test import the helpers that stand beside this file."""
