@@ -300,3 +300,42 @@ def test_more_than_twenty_images_have_at_most_2000_pixels_a_side(count: int, sid
     mended, _ = repair(messages, "anthropic")
     assert validate(mended) == []
     assert mended[0]["content"][1:] == messages[0]["content"][1:]
+
+
+@pytest.mark.parametrize(
+    ("at", "model", "sound"),
+    [
+        (3, "claude-opus-5", True),
+        (3, None, True),
+        (1, "claude-opus-5", True),
+        (3, "claude-opus-4-7", False),
+        (2, "claude-opus-5", False),
+        (0, "claude-opus-5", False),
+    ],
+)
+def test_where_a_system_message_may_stand(at: int, model: str | None, sound: bool) -> None:
+    def change(body: dict[str, Any]) -> None:
+        body["messages"].insert(at, {"role": "system", "content": "be brief"})
+
+    if sound:
+        body = anthropic_body()
+        change(body)
+        assert validate(body, model=model) == []
+    else:
+        mended, rules = faulty(change, model)
+        assert "system-place" in rules
+        assert "be brief" in str(mended)
+
+
+def test_a_leading_system_message_moves_to_system() -> None:
+    def change(body: dict[str, Any]) -> None:
+        body["messages"].insert(0, {"role": "system", "content": body.pop("system")})
+
+    mended, rules = faulty(change)
+    assert rules == {"system-place"} and mended == anthropic_body()
+
+
+def test_a_system_message_of_settings_alone_may_stand_anywhere() -> None:
+    body = anthropic_body()
+    body["messages"].insert(0, {"role": "system", "content": [], "output_config": {"effort": "low"}})
+    assert validate(body, model="claude-opus-5") == []

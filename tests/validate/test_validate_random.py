@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import json
 import random
 import time
@@ -236,12 +237,16 @@ def _big(provider: str, size: int) -> list[tuple[str, Any]]:
     """Large requests of the kinds that make a careless algorithm quadratic."""
     step = {"calls": 2, "said": "x", "asked": "y", "image": False, "why": True}
     sound = MAKERS[provider]([step] * (size // 6))
-    calls = [item for item in sound if item.get("role") in ("assistant", "model") or "call" in str(item.get("type"))]
-    others = [item for item in sound if not any(item is call for call in calls[:0]) and item.get("role") != "assistant"]
+    calls = [
+        item for item in sound if item.get("role") in ("assistant", "model") or str(item.get("type")).endswith("_call")
+    ]
+    others = [
+        item for item in sound if item.get("role") in ("user", "tool") or str(item.get("type")).endswith("_output")
+    ]
     one_id = json.loads(json.dumps(sound).replace("_1", "_0"))
     return [
         ("sound", sound),
-        ("the same ids everywhere", json.loads(json.dumps(one_id))),
+        ("the same ids everywhere", one_id),
         ("calls only", calls),
         ("results only", others),
         ("results first", others + calls),
@@ -267,9 +272,9 @@ def _picture(provider: str, data: str) -> dict[str, Any]:
 @pytest.mark.parametrize("provider", MAKERS)
 def test_time_grows_with_the_size_alone(provider: str) -> None:
     for name, messages in _big(provider, 3000):
-        start = time.perf_counter()
+        start = time.process_time()
         mended, _ = repair(messages, provider, model=MODELS[provider])
-        took = time.perf_counter() - start
+        took = time.process_time() - start
         assert validate(mended, provider, model=MODELS[provider]) == [], name
         assert took < 2.0, f"{name}: {took:.2f} s"
 
@@ -280,13 +285,17 @@ def test_four_times_the_size_takes_about_four_times_the_time(provider: str) -> N
     def best(messages: Any) -> float:
         times = []
         for _ in range(3):
-            start = time.perf_counter()
+            start = time.process_time()
             repair(messages, provider, model=MODELS[provider])
-            times.append(time.perf_counter() - start)
+            times.append(time.process_time() - start)
         return min(times)
 
-    for (name, small), (_, large) in zip(_big(provider, 6000), _big(provider, 24000), strict=True):
-        assert best(large) < 10 * best(small) + 0.05, name
+    gc.disable()  # its full collections grow with everything that the test process holds
+    try:
+        for (name, small), (_, large) in zip(_big(provider, 6000), _big(provider, 24000), strict=True):
+            assert best(large) < 8 * best(small) + 0.05, name
+    finally:
+        gc.enable()
 
 
 def test_deep_nesting_is_said_and_breaks_nothing() -> None:

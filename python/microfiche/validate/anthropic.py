@@ -133,20 +133,53 @@ def _typed(draft: Draft, message: Object, content: list[Any]) -> list[Any]:
 
 
 def _roles(draft: Draft) -> None:
-    for message in draft.messages:
-        role = message.get("role")
-        if role == "system" and _older(draft, (4, 8)):
-            # Messages of role system inside the list came with Claude 4.8.
-            draft.fault(
-                "role",
-                message,
-                "this model takes no system message inside the list",
-                "use `system` or the role user",
-                "role set to user",
-            )
+    """Roles are known, and system messages stand where the model takes them.
+
+    Inside the list they came with Claude 4.8: behind a user message (or server tools) and before the
+    assistant or the end. With no content they carry settings only, and may stand anywhere.
+    """
+    messages = draft.messages
+    for message in messages:
+        draft.set_role(message, _ROLES, "assistant")
+    _leading_system(draft)
+    follows: list[bool] = []  # may a system message follow what comes before this one?
+    allowed = False
+    for message in messages:
+        follows.append(allowed)
+        if message["role"] != "system":
+            allowed = message["role"] == "user" or _ends_with_server_tool(message)
+    precedes = True
+    for message, after in zip(reversed(messages), reversed(follows), strict=True):
+        if message["role"] != "system":
+            precedes = message["role"] == "assistant"
+        elif message.get("content") == []:
+            continue
+        elif _older(draft, (4, 8)) or not after or not precedes:
+            if _older(draft, (4, 8)):
+                what = "this model takes no system message inside the list"
+            else:
+                what = "a system message stands behind a user message, and before the assistant or the end"
+            draft.fault("system-place", message, what, "use `system` or the role user", "role set to user")
             message["role"] = "user"
-        else:
-            draft.set_role(message, _ROLES, "assistant")
+            precedes = False
+
+
+def _ends_with_server_tool(message: Object) -> bool:
+    content = blocks(message)
+    type_ = content[-1]["type"] if content else ""
+    return type_ != "tool_use" and type_.endswith(("_tool_use", "_tool_result"))
+
+
+def _leading_system(draft: Draft) -> None:
+    # "messages.0: use the top-level 'system' parameter for the initial system prompt"
+    messages = draft.messages
+    content = messages[0].get("content")
+    if draft.bare or draft.body.get("system") or messages[0]["role"] != "system" or not content or len(messages) == 1:
+        return
+    what = "the list begins with a system message"
+    draft.fault("system-place", messages[0], what, "use `system`", "moved to `system`")
+    draft.body["system"] = content
+    del messages[0]
 
 
 def _blocks(draft: Draft) -> None:
@@ -570,6 +603,8 @@ def _empty(draft: Draft) -> None:
     for message in draft.messages:
         content = message.get("content")
         if content in ("", []) and message is last and message["role"] == "assistant":
+            continue
+        if content == [] and message["role"] == "system":
             continue
         if not content or blank(content):
             draft.fault("empty-message", message, "the message is empty", "leave it out or fill it", "a marker put in")

@@ -106,6 +106,11 @@ class Draft:
             return self.messages if self.listed else self.body[self.key]
         return self.body
 
+    @property
+    def bottomless(self) -> bool:
+        """True if a value is nested too deeply to be looked at any further."""
+        return any(found.rule == "too-deep" for found in self.violations)
+
     def fault(self, rule: str, where: Any, what: str, cure: str, did: str | None = None) -> None:
         """Report a fault at a place or at an object of the copy; ``did`` says how it has been mended."""
         place = where if isinstance(where, str) else self.at(where)
@@ -133,7 +138,7 @@ class Draft:
         # A character takes six bytes at most (an escaped control); a value with its key and signs is
         # given a hundred beside its text.
         bound = 6 * self._characters + 100 * self._values
-        if bound <= enough or any(found.rule == "too-deep" for found in self.violations):
+        if bound <= enough:
             return min(bound, enough)
         text = json.dumps(self.result, ensure_ascii=False, separators=(",", ":"), default=_encoded, skipkeys=True)
         return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
@@ -176,7 +181,11 @@ class Draft:
         if role not in known:
             new = assistant if role in ("assistant", "model") else "user"
             self.fault(
-                "role", message, f"the role {role!r} is not known", f"use {', '.join(known)}", f"role set to {new}"
+                "role",
+                message,
+                f"the role {as_text(role)[:60]!r} is not known",
+                f"use {', '.join(known)}",
+                f"role set to {new}",
             )
             message["role"] = new
 

@@ -185,7 +185,9 @@ def _answer(draft: Draft, part: Object, content: Object, ledger: Ledger) -> list
         draft.fault("orphan-result", part, what, "leave it out, or keep its content as text", "kept as text")
         text = f"(response of {name} to a call that is not in this conversation)\n{_plain(response['response'])}"
         inner = response.get("parts")
-        return [_text(draft, text, part), *(inner if isinstance(inner, list) else [])]
+        inner = [item for item in inner if isinstance(item, dict)] if isinstance(inner, list) else []
+        kept = (_part(draft, content, item) for item in inner)
+        return [_text(draft, text, part), *(item for item in kept if item is not None)]
     slot.result, slot.home = part, content
     call = field(slot.call, "functionCall")[1]
     if name != call["name"]:
@@ -227,21 +229,21 @@ def _signatures(draft: Draft) -> None:
     found = re.search(r"gemini-(\d+)", draft.model.lower()) if draft.model else None
     if found is None or int(found[1]) < 3:
         return
-    for content in reversed(draft.messages):
-        if content.get("role") != "model":
-            if any(field(part, "functionResponse")[1] is None for part in content["parts"]):
-                return
-            continue
-        for part in content["parts"]:
-            key, call = field(part, "functionCall")
-            if call is None:
-                continue
-            if not field(part, "thoughtSignature")[1]:
-                what = "a call of the current turn without its thought signature"
-                cure = f"send the signature, or {STAND_IN} for a call made elsewhere"
-                draft.fault("unsigned-call", part, what, cure, "the documented stand-in set")
-                part["thoughtSignature" if key == "functionCall" else "thought_signature"] = STAND_IN
-            break
+    contents = draft.messages
+    start = len(contents)
+    while start and (contents[start - 1].get("role") == "model" or not _speaks(contents[start - 1])):
+        start -= 1
+    for content in contents[start:]:
+        calls = [part for part in content["parts"] if field(part, "functionCall")[1] is not None]
+        if content.get("role") == "model" and calls and not field(calls[0], "thoughtSignature")[1]:
+            what = "a call of the current turn without its thought signature"
+            cure = f"send the signature, or {STAND_IN} for a call made elsewhere"
+            draft.fault("unsigned-call", calls[0], what, cure, "the documented stand-in set")
+            calls[0]["thoughtSignature" if "functionCall" in calls[0] else "thought_signature"] = STAND_IN
+
+
+def _speaks(content: Object) -> bool:
+    return any(field(part, "functionResponse")[1] is None for part in content["parts"])
 
 
 def _pictures(draft: Draft) -> Iterator[images.Picture]:

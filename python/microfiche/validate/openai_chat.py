@@ -78,6 +78,9 @@ def _calls(draft: Draft, message: Object) -> None:
         return
     kept: list[Any] = []
     for index, call in enumerate(calls):
+        if isinstance(call, dict) and isinstance(call.get("type"), str) and call["type"] not in ("function", "custom"):
+            kept.append(call)  # a kind of some host's own
+            continue
         if not isinstance(call, dict) or not isinstance(call.get(_kind(call)), dict):
             draft.fault("call-shape", f"{place}[{index}]", "names no function", "leave it out", "left out")
             continue

@@ -67,8 +67,9 @@ def string(value: Any) -> str | None:
 
 def short(value: Any) -> str:
     """A value for a line of text."""
-    text = repr(value[:60]) if isinstance(value, str) else repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    if isinstance(value, str):
+        return repr(value) if len(value) <= 60 else f"{value[:57]!r}..."
+    return repr(value) if value is None or isinstance(value, (bool, int, float)) else f"a {type(value).__name__}"
 
 
 def clean(value: Any, fallback: str, longest: int) -> str:
