@@ -21,6 +21,9 @@ const HEAVY: f64 = 1.3;
 const SLASH: f64 = 0.7;
 const CRAMMED: f64 = 0.75;
 
+/// The counter, in pixels, that the zero needs for its slash: in three pixels it is read as an `e`.
+const ROOM: f64 = 3.5;
+
 /// What a skeleton stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Name {
@@ -385,7 +388,8 @@ impl Drawing {
             let place = |p: Point| Point { x: columns.at(p.x) - skip, y: rows.at(p.y) };
             path.iter().map(|&(p, control)| (place(p), control)).collect()
         };
-        let room = columns.at(6.0) - columns.at(0.0) - pen.x >= 3.0 && metrics.ink == Ink::Grey;
+        let counter = columns.at(6.0) - columns.at(0.0) - pen.x;
+        let room = metrics.ink == Ink::Grey && counter >= ROOM;
         for part in self.parts.iter().filter(|part| !part.roomy || room) {
             let pen = pen.scaled(if part.heavy { HEAVY } else if part.roomy { SLASH } else { 1.0 });
             match &part.shape {

@@ -118,8 +118,9 @@ impl Coverage {
     /// Draws along a path; `true` marks a control point. Ends and corners of upright and level pieces are square,
     /// all others round.
     pub(crate) fn stroke(&mut self, path: &[(Point, bool)], pen: Pen) {
-        for pair in flatten(path).windows(2) {
-            self.segment(pair[0], pair[1], pen);
+        let line = flatten(path);
+        for (i, pair) in line.windows(2).enumerate() {
+            self.segment(pair[0], pair[1], pen, i == 0, i + 2 == line.len());
         }
     }
 
@@ -129,7 +130,7 @@ impl Coverage {
         self.stroke(path, pen);
     }
 
-    fn segment(&mut self, a: Point, b: Point, pen: Pen) {
+    fn segment(&mut self, a: Point, b: Point, pen: Pen, starts: bool, ends: bool) {
         let (rx, ry) = (pen.x / 2.0, pen.y / 2.0);
         if a.x == b.x || a.y == b.y {
             let (left, right) = (a.x.min(b.x) - rx, a.x.max(b.x) + rx);
@@ -140,8 +141,13 @@ impl Coverage {
         let (dx, dy) = ((b.x - a.x) / rx, (b.y - a.y) / ry);
         let length = (dx * dx + dy * dy).sqrt();
         let normal = Point { x: -dy / length * rx, y: dx / length * ry };
-        let corner = |p: Point, side: f64| Point { x: p.x + side * normal.x, y: p.y + side * normal.y };
-        self.fill(&[corner(a, 1.0), corner(b, 1.0), corner(b, -1.0), corner(a, -1.0)]);
+        let along = Point { x: dx / length * rx, y: dy / length * ry };
+        let corner = |p: Point, on: f64, side: f64| Point {
+            x: p.x + on * along.x + side * normal.x,
+            y: p.y + on * along.y + side * normal.y,
+        };
+        let (from, to) = (if starts { -1.0 } else { 0.0 }, if ends { 1.0 } else { 0.0 });
+        self.fill(&[corner(a, from, 1.0), corner(b, to, 1.0), corner(b, to, -1.0), corner(a, from, -1.0)]);
         self.touch(a, pen);
         self.touch(b, pen);
     }
