@@ -133,7 +133,7 @@ def compact(
         fidelity=fidelity,
         ruler=scale.ruler.name,
         budget=limits,
-        reason="" if outcome.plan or written.repairs else "under_budget",
+        reason="" if outcome.plan else "under_budget",
         before=Amount.of(given, found),
         after=Amount.of(load, found),
         rungs=amounts(given, outcome, load, found),
@@ -320,7 +320,7 @@ def _write(
     mended, repairs = repair(body, wire, limits, model.id)
     violations = validate(mended, wire, limits, model.id)
     messages = mended[key]
-    if not outcome.plan and not repairs and history.wire == wire and not isinstance(given, History):
+    if not outcome.plan and messages == body[key] and history.wire == wire and not isinstance(given, History):
         original = given[key] if isinstance(given, dict) else given
         if isinstance(original, list):
             messages = original

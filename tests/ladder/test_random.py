@@ -8,11 +8,10 @@ from collections import Counter
 from typing import Any
 
 import builders
+import microfiche as mf
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-import microfiche as mf
 from microfiche import formats
 from microfiche.fit import _source
 from microfiche.ladder.plan import project

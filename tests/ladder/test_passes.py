@@ -1,0 +1,153 @@
+"""Many passes over a history that grows: what was drawn stays, byte for byte, and caches with it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import builders
+import microfiche as mf
+import pytest
+
+BUDGETS = dict.fromkeys(builders.WIRES, 40_000)
+MODELS = {
+    "anthropic": "claude-opus-5",
+    "openai_chat": "gpt-5.6-sol",
+    "openai_responses": "gpt-5.6-sol",
+    "gemini": "gemini-3.6-flash",
+}
+
+
+def growing(seed: int, rounds: int) -> builders.Story:
+    """A session of many rounds with everything in it; no wire's list is shorter for a longer story."""
+    story = builders.Story().user("Mend the queue. Never touch the vendored files.")
+    for at in range(rounds):
+        path = f"src/{at if at % 3 else 0}.py"
+        story.uses(
+            ("read_file", {"path": path}, builders.code(seed + at, 2_500)),
+            ("run", {"command": f"build {at}"}, builders.log(at, 60)),
+            text=f"Round {at}.",
+        )
+        if at % 7 == 3:
+            story.uses(("screenshot", {}, ("seen", builders.png(300, 200 + at))))
+        if at % 11 == 5:
+            story.user(f"Remember rule {at}: {builders.prose(at, 20)}", builders.png(40, 30 + at))
+    return story
+
+
+def native(message: Any) -> str:
+    """The message as text, without cache marks, which are no part of what a cache compares."""
+    return json.dumps(message, sort_keys=True).replace('"cache_control": {"type": "ephemeral"}, ', "")
+
+
+@pytest.mark.parametrize("wire", builders.WIRES)
+def test_full_pages_and_the_prefix_stay(wire: str) -> None:
+    plan: mf.Plan | None = None
+    full: list[str] = []
+    passes = extended = 0
+    before: list[str] = []
+    for rounds in range(8, 88, 4):
+        messages = growing(1, rounds).native(wire)
+        fit = mf.compact(messages, model=MODELS[wire], budget=BUDGETS[wire], plan=plan, format=wire)
+        assert fit.tokens <= BUDGETS[wire]
+        assert mf.validate(fit.request, wire) == []
+        archive = fit.plan.archive
+        now = [page.digest for page in archive.full] if archive is not None else []
+        assert now[: len(full)] == full, "a full page changed or went"
+        lines = [native(message) for message in fit.messages]
+        if fit.plan and fit.plan == plan:
+            # No pass: the context before is the beginning of this one (a note that a pass left the last word
+            # to the user is no part of it).
+            kept = [line for line in before if "(continue)" not in line]
+            assert lines[: len(kept)] == kept
+            extended += 1
+        elif plan is not None and plan.archive is not None:
+            passes += 1
+            same_prefix(plan, fit, before, lines)
+        again = mf.compact(messages, model=MODELS[wire], budget=BUDGETS[wire], plan=fit.plan, format=wire)
+        assert (again.plan, again.messages, again.digest) == (fit.plan, fit.messages, fit.digest)
+        assert sum(line.count('"text": "Earlier turns of this conversation') for line in lines) == bool(now)
+        plan, full, before = fit.plan, now, lines
+    assert passes >= 4
+    assert len(full) >= 5
+
+
+def same_prefix(plan: mf.Plan, fit: mf.Context, before: list[str], lines: list[str]) -> None:
+    """Up to the last page that was full and is still shown with the same first page, bytes are the same."""
+    assert plan.archive is not None and fit.plan.archive is not None
+    if plan.archive.left_out != fit.plan.archive.left_out:
+        return
+    old, new = "\n".join(before), "\n".join(lines)
+    shown = len(plan.archive.full) - plan.archive.left_out
+    if shown:
+        end = base64.b64encode(fit.pages[shown - 1].png).decode()
+        assert old[: old.index(end)] == new[: new.index(end)]
+
+
+def test_one_mark_on_the_last_full_page_and_four_in_all() -> None:
+    story = growing(2, 40)
+    messages = story.native("anthropic")
+    marked = {"type": "ephemeral"}
+    for at in (0, -1, -3, -5):
+        content = messages[at]["content"]
+        blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
+        messages[at] = {**messages[at], "content": [*blocks[:-1], {**blocks[-1], "cache_control": marked}]}
+    fit = mf.compact(messages, model="claude-opus-5", budget=40_000)
+    text = json.dumps(fit.messages)
+    assert text.count('"cache_control"') == 4
+    middle = next(m["content"] for m in fit.messages if "Earlier turns" in json.dumps(m)[:200])
+    carriers = [at for at, block in enumerate(middle) if "cache_control" in block]
+    assert len(carriers) == 1
+    last_full = fit.plan.archive.full[-1]  # type: ignore[union-attr]
+    pages = [at for at, block in enumerate(middle) if block["type"] == "image" and "transformations" in block]
+    shown = [page.number for page in fit.pages]
+    at = pages[shown.index(last_full.number)]
+    following = pages[shown.index(last_full.number) + 1]
+    assert at <= carriers[0] < following
+    assert all("transformations" not in block for block in middle[at + 1 : carriers[0] + 1])
+
+
+@pytest.mark.parametrize("fidelity", ["exact", "working", "gist"])
+def test_a_page_of_a_turn_is_the_same_after_five_passes(fidelity: Any) -> None:
+    plan = None
+    first: dict[int, bytes] = {}
+    for rounds in (20, 26, 32, 38, 44, 50):
+        messages = growing(3, rounds).native("anthropic")
+        fit = mf.compact(messages, model="claude-opus-5", budget=55_000, plan=plan, fidelity=fidelity)
+        plan = fit.plan
+        full = {page.number for page in plan.archive.full} if plan.archive is not None else set()
+        for page in fit.pages:
+            if page.number in full:
+                assert first.setdefault(page.number, page.png) == page.png
+    assert first
+
+
+def test_a_larger_budget_or_another_model_makes_a_new_plan() -> None:
+    messages = growing(4, 30).native("anthropic")
+    small = mf.compact(messages, model="claude-opus-5", budget=40_000)
+    assert small.plan.archive is not None
+    larger = mf.compact(messages, model="claude-opus-5", budget=60_000, plan=small.plan)
+    assert larger.plan == mf.compact(messages, model="claude-opus-5", budget=60_000).plan != small.plan
+    other = mf.compact(messages, model="gemini-3.6-flash", budget=40_000, plan=small.plan)
+    assert other.plan == mf.compact(messages, model="gemini-3.6-flash", budget=40_000).plan
+    everything = mf.compact(messages, model="claude-opus-5", budget=10**6, plan=small.plan)
+    assert everything.messages is messages
+    assert not everything.plan
+
+
+def test_a_smaller_budget_moves_parts_down_only() -> None:
+    messages = growing(5, 40).native("anthropic")
+    plan = None
+    elided: set[Any] = set()
+    full: list[Any] = []
+    for budget in (90_000, 60_000, 40_000, 25_000, 15_000):
+        fit = mf.compact(messages, model="claude-opus-5", budget=budget, plan=plan)
+        plan = fit.plan
+        assert fit.tokens <= budget
+        assert elided <= set(plan.elided)
+        elided = set(plan.elided)
+        if plan.archive is not None:
+            assert [page.digest for page in plan.archive.full][: len(full)] == full
+            full = [page.digest for page in plan.archive.full]
+    assert full
