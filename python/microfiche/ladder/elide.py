@@ -48,7 +48,6 @@ _CONTENTS = frozenset(
         "replacement",
         "edits",
         "new_source",
-        "text",
     ]
 )
 _PATCHES = frozenset(["patch", "diff"])

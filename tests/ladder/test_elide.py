@@ -1,0 +1,260 @@
+"""Rung 1: what it takes, what it never takes, and that every placeholder tells the truth."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import builders
+import microfiche as mf
+import pytest
+from builders import Story, code, log
+from hypothesis import given
+from hypothesis import strategies as st
+from microfiche import formats
+from microfiche.ladder.elide import Elision, _Ranges, elide, is_placeholder
+from microfiche.messages import Text, ToolResult, Turn, split_turns
+
+FLOOR = 400
+
+
+def turns_of(story: Story) -> list[Turn]:
+    return split_turns(formats.read(story.native("anthropic"), "anthropic").messages)[1]
+
+
+def elided(story: Story, protected: int | None = None, floor: int = FLOOR) -> dict[int, Elision]:
+    """What goes, by turn, with everything before ``protected`` (default: all turns) in reach."""
+    turns = turns_of(story)
+    found = elide(turns, protected or turns[-1].number + 1, lambda spot: False, floor)
+    return {spot[0]: elision for spot, elision in found.items()}
+
+
+def reads(*uses: tuple[dict[str, Any], str], tool: str = "read_file") -> Story:
+    """A prompt, then a read a turn: the first is turn 2."""
+    story = Story().user("go")
+    for arguments, text in uses:
+        story.uses((tool, arguments, text))
+    return story
+
+
+LONG = code(1, 3_000)
+LINES = LONG.split("\n")
+
+
+def part_of(first: int, last: int) -> str:
+    return "\n".join(LINES[first - 1 : last])
+
+
+@pytest.mark.parametrize("tool", ["read_file", "View", "x7"])
+@pytest.mark.parametrize("key", ["path", "file_path", "filename"])
+def test_a_full_read_after_a_range_stands_for_it(tool: str, key: str) -> None:
+    story = reads(({key: "a.py", "offset": 5, "limit": 40}, part_of(5, 44)), ({key: "a.py"}, LONG + "\nx"), tool=tool)
+    assert elided(story) == {2: Elision("superseded", 3)}
+
+
+@pytest.mark.parametrize(
+    ("early", "late", "goes"),
+    [
+        ((1, 40), (1, 40), True),
+        ((10, 30), (1, 40), True),
+        ((1, 40), (10, 30), False),
+        ((1, 30), (31, 60), False),
+        ((1, 30), (20, 60), False),
+        ((20, 40), (21, 40), False),
+        ((20, 41), (20, 40), False),
+    ],
+)
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda a, b: {"offset": a, "limit": b - a + 1},
+        lambda a, b: {"start_line": a, "end_line": b},
+        lambda a, b: {"view_range": [a, b]},
+    ],
+)
+def test_ranges(early: tuple[int, int], late: tuple[int, int], goes: bool, ask: Callable[[int, int], Any]) -> None:
+    first = {"path": "a.py", **ask(*early)}
+    second = {"path": "a.py", **ask(*late)}
+    story = reads((first, part_of(*early)), (second, part_of(*late) + " "))
+    assert bool(elided(story, floor=1)) == goes
+
+
+def test_the_last_line_without_a_break_counts() -> None:
+    whole = {"path": "a.py"}
+    story = reads((whole, "x" * 500 + "\nlast"), ({**whole, "offset": 1, "limit": 1}, "x" * 500 + " "))
+    assert elided(story) == {}
+
+
+def test_a_read_that_gave_less_than_it_was_asked_for_covers_what_it_gave() -> None:
+    cut = "\n".join(LINES[:20])
+    story = reads(
+        ({"path": "a.py", "offset": 1, "limit": 60}, part_of(1, 60)),
+        ({"path": "a.py", "offset": 1, "limit": 2000}, cut),
+    )
+    assert elided(story) == {}
+
+
+def test_other_files_and_other_tools_do_not_stand_for_a_read() -> None:
+    story = reads(({"path": "a.py"}, LONG), ({"path": "b.py"}, LONG + "\n#"))
+    story.uses(("list", {"path": "a.py"}, LONG + "\n##"))
+    assert elided(story) == {}
+
+
+def test_the_same_call_again_stands_for_the_earlier_even_where_the_file_shrank() -> None:
+    story = reads(({"path": "a.py"}, LONG), ({"path": "a.py"}, part_of(1, 30)))
+    assert elided(story) == {2: Elision("superseded", 3)}
+
+
+def test_a_later_complaint_does_not_stand_for_a_read() -> None:
+    for complaint, error in (("Error: the file is locked", False), ("gone", True)):
+        story = Story().user("go").uses(("read_file", {"path": "a.py"}, LONG))
+        story.uses(("read_file", {"path": "a.py"}, complaint, error))
+        assert elided(story) == {}
+
+
+def test_repeats_writes_logs_and_blanks() -> None:
+    story = Story().user("go")
+    story.uses(("fetch", {"id": 1}, LONG)).uses(("fetch", {"id": 2}, LONG))
+    story.uses(("write_file", {"path": "a.py", "content": LONG}, "written\n" + code(7, 900)))
+    story.uses(("bash", {"command": "make"}, log(1, 90)))
+    story.uses(("bash", {"command": "true"}, " \n" * 400))
+    keep = len("\n".join(log(1, 90).split("\n")[-8:]))
+    assert elided(story) == {
+        2: Elision("repeated", 3),
+        4: Elision("written"),
+        5: Elision("log", keep=keep),
+        6: Elision("empty"),
+    }
+
+
+TROUBLES = (
+    "TypeError: x is not a function",
+    "1 test FAILED",
+    "warning: unused variable",
+    "exit code 1",
+    "Exit status: 2",
+    "java.lang.NullPointerException",
+    "command not found",
+    "✗ adds two numbers",
+    "npm ERR! code 1",
+    "Connection refused",
+    "thread 'main' panicked at",
+    "Segmentation fault (core dumped)",
+    "not ok 3 - queue",
+    "fatal: no upstream",
+)
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_what_tells_of_trouble_stays(trouble: str) -> None:
+    story = Story().user("go")
+    story.uses(("write_file", {"path": "a.py", "content": "x"}, code(7, 900) + "\n" + trouble))
+    story.uses(("bash", {"command": "make"}, log(1, 40) + "\n" + trouble + "\n" + log(2, 40)))
+    story.uses(("bash", {"command": "again"}, log(3, 40) + "\n" + trouble))
+    story.uses(("bash", {"command": "again"}, log(4, 40)))
+    assert elided(story) == {5: Elision("log", keep=elided(story)[5].keep)}
+
+
+@pytest.mark.parametrize("wire", ["anthropic", "gemini"])
+@pytest.mark.parametrize("budget", [40_000, 20_000, 9_000])
+def test_a_result_flagged_error_is_never_elided(wire: str, budget: int) -> None:
+    story = Story().user("go")
+    for at in range(30):
+        story.uses(("read_file", {"path": "same.py"}, LONG, at % 3 == 0))
+    fit = mf.compact(story.native(wire), model="claude-opus-5", budget=budget, format=wire)
+    assert fit.plan.elided
+    turns = split_turns(formats.read(story.native(wire), wire).messages)[1]
+    for turn, m, p in fit.plan.elided:
+        assert not turns[turn - 1].messages[m].parts[p].error  # type: ignore[union-attr]
+
+
+def test_an_answer_to_text_is_no_write() -> None:
+    story = Story().user("go")
+    story.uses(("ask_expert", {"text": "why?"}, code(3, 2_000)))
+    story.uses(("http", {"url": "http://x/y", "body": "q", "text": "z"}, code(4, 2_000)))
+    assert elided(story) == {}
+
+
+def test_below_the_floor_nothing_is_touched() -> None:
+    short = code(5, FLOOR - 1)
+    story = reads(({"path": "a.py"}, short), ({"path": "a.py"}, short), ({"path": "b.py"}, short + "xx"))
+    assert elided(story) == {}
+    assert set(elided(story, floor=FLOOR - 1)) == {2}
+
+
+def test_what_a_log_would_save_counts_not_what_it_is() -> None:
+    tail = "\n".join("Compiling the last units " + "z" * 70 for _ in range(8))
+    story = Story().user("go").uses(("bash", {"command": "make"}, "\n".join(["Comp"] * 60) + "\n" + tail))
+    assert elided(story) == {}
+
+
+def test_results_with_pictures_stay_whole() -> None:
+    story = Story().user("go")
+    for _ in range(2):
+        story.uses(("read_file", {"path": "a.png"}, (LONG, builders.png(20, 20))))
+    assert elided(story) == {}
+
+
+def test_the_protected_tail_is_left_alone() -> None:
+    story = reads(*[({"path": "a.py"}, LONG)] * 6)
+    assert set(elided(story, protected=5)) == {2, 3, 4}
+
+
+def test_a_placeholder_says_what_how_long_why_and_where() -> None:
+    result = ToolResult("c", (Text("y" * 1_234),), name="Read\nMe!")
+    told = Elision("superseded", 9).placeholder(result, 4, True)
+    assert told == (
+        "[1,234 characters of this ReadMe result left out: turn 9 has a later result for the same call; "
+        "recall of turn 4 returns them]"
+    )
+    assert "no recall from here" in Elision("empty").placeholder(result, 4, False)
+
+
+def test_counts_are_exact_and_the_rest_is_kept() -> None:
+    story = Story().user("go").uses(("bash", {"command": "make"}, log(1, 200)))
+    story.uses(*[("note", {}, "fine")] * 2)
+    text = log(1, 200)
+    (spot, elision) = next(iter(elide(turns_of(story), 99, lambda spot: False, FLOOR).items()))
+    result = turns_of(story)[spot[0] - 1].messages[spot[1]].parts[spot[2]]
+    told = elision.placeholder(result, spot[0], True)  # type: ignore[arg-type]
+    line, _, kept = told.partition("\n")
+    assert text.endswith(kept)
+    assert int(re.findall(r"[\d,]+", line)[0].replace(",", "")) == len(text) - len(kept)
+
+
+def test_recall_of_the_named_turn_returns_the_original() -> None:
+    story = reads(*[({"path": "a.py"}, code(at, 3_000)) for at in range(12)])
+    messages = story.native("anthropic")
+    fit = mf.compact(messages, model="claude-opus-5", budget=14_000, policy=mf.Policy(rungs=("elide",)))
+    shown = [block for message in fit.messages for block in message["content"] if isinstance(block, dict)]
+    told = [block["content"] for block in shown if block["type"] == "tool_result" and block["content"][0] == "["]
+    assert len(told) >= 5
+    for text in told:
+        assert is_placeholder(text)
+        turn = int(re.findall(r"turn (\d+)", text)[-1])
+        assert fit.recall(turn) == messages[2 * turn - 3 : 2 * turn - 1]
+
+
+@pytest.mark.parametrize("tool", ["read_file", "a" * 300, "näme with blanks\nand breaks"])
+@pytest.mark.parametrize("why", ["superseded", "repeated", "written", "empty", "log"])
+@pytest.mark.parametrize("recall", [True, False])
+def test_a_placeholder_is_known_and_nothing_around_it(tool: str, why: str, recall: bool) -> None:
+    text = log(1, 200)
+    keep = 300 if why == "log" else 0
+    told = Elision(why, 3, keep).placeholder(ToolResult("c", (Text(text),), name=tool), 2, recall)
+    assert is_placeholder(told)
+    assert not is_placeholder("I saw this: " + told)
+    assert not is_placeholder(told + text)
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=14), st.integers(0, 12), st.integers(0, 12))
+def test_ranges_cover_as_a_plain_search_says(ranges: list[tuple[int, int]], start: int, stop: int) -> None:
+    kept = _Ranges()
+    for turn, (first, last) in enumerate(ranges):
+        kept.add(first, last, turn)
+        assert kept.starts == sorted(kept.starts)
+    found = kept.covering(start, stop)
+    fit = [turn for turn, (first, last) in enumerate(ranges) if first <= start and stop <= last]
+    assert (found is None) == (not fit)
+    assert found is None or found in fit
