@@ -296,6 +296,34 @@ def test_two_boundaries_are_both_crossed() -> None:
     assert notes(history) == ["compaction summaries left out: what they sum up is here (2)"]
 
 
+@pytest.mark.parametrize("after", ["2", "c"])
+def test_messages_that_a_compaction_preserved_are_not_doubled(after: str) -> None:
+    """The talk goes on behind the preserved messages or behind the summary: either way all is there once."""
+    tree = Tree().user("1", None, "go").said("2", "1", "m1", text("kept"))
+    segment = {"preservedSegment": {"headUuid": "1", "anchorUuid": "c", "tailUuid": "2"}}
+    tree.add("b", None, "system", subtype="compact_boundary", logicalParentUuid="2", compactMetadata=segment)
+    tree.user("c", "b", "summary", isCompactSummary=True).user("5", after, "go on")
+    assert shape(tree.read()) == [("user", "go"), ("assistant", "kept"), ("user", "go on")]
+
+
+def test_blocks_logged_twice_count_once() -> None:
+    thought = {"type": "thinking", "thinking": "", "signature": "sig"}
+    history = formats.read(
+        lines(
+            said("m1", thought, call("t1")), heard(result("t1")), said("m1", thought, call("t1"), text("a"), text("a"))
+        )
+    )
+    assert shape(history) == [("assistant", "", "t1", "a", "a"), ("tool", "t1")]
+    assert notes(history) == ["blocks left out: repeated (2)"]
+
+
+def test_ids_of_calls_that_are_used_again() -> None:
+    history = formats.read(
+        lines(said("m1", call("t")), heard(result("t", "one")), said("m2", call("t")), heard(result("t", "two")))
+    )
+    assert [message.results[0].text for message in history.messages[1::2]] == ["one", "two"]
+
+
 def test_without_the_originals_the_summary_stays() -> None:
     tree = compacted()
     tree.items = tree.items[2:]

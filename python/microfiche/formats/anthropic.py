@@ -55,8 +55,7 @@ class _Reader:
 
     def message(self, item: Any, where: str) -> list[Message]:
         item = common.as_object(item, where)
-        word = item.get("role")
-        role = _ROLES.get(word, "user") if isinstance(word, str) else "user"
+        role = common.role_of(item, _ROLES)
         content = item.get("content")
         parts = self.content(content, role) if isinstance(content, str | list) else ()
         envelope = common.without(item, "content") if parts else item
@@ -154,11 +153,11 @@ def write_messages(messages: list[Message]) -> list[dict[str, Any]]:
 
 
 def _write_message(message: Message) -> dict[str, Any]:
-    envelope = common.fields(message.native)
     if message.role == "tool":
-        return {**envelope, "role": "user", "content": _write_blocks(message.parts)}
-    head = {**envelope, "role": common.role_word(message, _ROLES, message.role)}
-    if not message.parts and "content" in envelope:  # what came without parts stays as it came
+        head = common.fields(message.native) or {"role": "user"}
+        return {**head, "content": _write_blocks(message.parts)}
+    head = common.envelope(message, _ROLES, message.role)
+    if not message.parts and isinstance(message.native, dict):  # what came without parts stays as it came
         return head
     return {**head, "content": _write_content(message.parts)}
 
@@ -181,7 +180,7 @@ def _write_block(part: Part) -> Any:
         case ToolCall():
             native = part.native or {"type": "tool_use"}
             block = {**native, "id": part.id, "name": part.name}
-            if "input" not in native or common.arguments_text(native["input"]) != part.arguments:
+            if part.native is None or common.arguments_text(native.get("input", {})) != part.arguments:
                 block["input"] = common.arguments_object(part.arguments)
             return block
         case ToolResult():

@@ -88,12 +88,17 @@ def kind_of(block: Any) -> str:
     return kind if isinstance(kind, str) else type(block).__name__
 
 
-def role_word(message: Message, words: dict[str, Role], default: str) -> str:
-    """The wire's word for the role: the one it was read with, while the role is still that one."""
-    word = message.native.get("role") if isinstance(message.native, dict) else None
-    if isinstance(word, str) and words.get(word, "user") == message.role:
-        return word
-    return default
+def role_of(item: Any, words: dict[str, Role]) -> Role:
+    """The role by the wire's word for it; an unknown or missing word is the user's."""
+    word = fields(item).get("role")
+    return words.get(word, "user") if isinstance(word, str) else "user"
+
+
+def envelope(message: Message, words: dict[str, Role], word: str) -> dict[str, Any]:
+    """A native message to put content in: what was read, or with the word if the role is new or another."""
+    if isinstance(message.native, dict) and role_of(message.native, words) == message.role:
+        return dict(message.native)
+    return {"role": word} | fields(message.native) | {"role": word}
 
 
 def lone_text(parts: Sequence[Part]) -> str | None:
@@ -133,11 +138,11 @@ def weave(results: list[Any], rest: list[Any], native: Any) -> list[Any]:
 
 def shown(parts: Iterable[Part]) -> list[Part]:
     """The parts a model may see and the wire can hold: no private copies, no reasoning of elsewhere."""
-    return [part for part in parts if not _hidden(part)]
-
-
-def _hidden(part: Part) -> bool:
-    return isinstance(part, Reasoning | Opaque) and (part.native is None or (isinstance(part, Opaque) and part.private))
+    return [
+        part
+        for part in parts
+        if not (isinstance(part, Opaque) and part.private) and not (isinstance(part, Reasoning) and part.native is None)
+    ]
 
 
 def has_pages(messages: Iterable[Message]) -> bool:

@@ -86,7 +86,6 @@ def _system(body: dict[str, Any]) -> Message | None:
 
 class _Reader:
     def __init__(self) -> None:
-        self.names: dict[str, str] = {}
         self.answered: set[str] = set()
         self.waiting: dict[str, deque[str]] = {}  # ids of the last answer's calls by name, in order
         self.answering = False
@@ -95,8 +94,7 @@ class _Reader:
         if isinstance(item, str):  # the official client takes strings
             return [Message("user", (Text(item),), native=item)]
         item = common.as_object(item, where)
-        word = item.get("role")
-        role = _ROLES.get(word, "user") if isinstance(word, str) else "user"
+        role = common.role_of(item, _ROLES)
         listed = item.get("parts")
         given = listed if isinstance(listed, list) else []
         if (role == "assistant") is not self.answering:
@@ -115,35 +113,33 @@ class _Reader:
                 return Reasoning(text, signed, len(text), native=part)
             case {"text": str(text)}:
                 return Text(text, native=part)
-        if isinstance(call := _get(part, _CALL), dict) and role == "assistant":
+        if role == "assistant" and _is_named(call := _get(part, _CALL)):
             return self.call(call, part, key)
-        if isinstance(response := _get(part, _RESPONSE), dict) and role == "user":
+        if role == "user" and _is_named(response := _get(part, _RESPONSE)):
             return self.result(response, part)
         return _media(part, "user")
 
     def call(self, call: dict[str, Any], part: dict[str, Any], key: str) -> ToolCall:
-        given = call.get("id")
-        made = ToolCall(
-            given if isinstance(given, str) and given else key,
-            str(call.get("name", "")),
-            common.arguments_text(call.get("args") or {}),
-            native=part,
-        )
-        self.names[made.id] = made.name
+        arguments = common.arguments_text(call.get("args") or {})
+        made = ToolCall(call.get("id") or key, call["name"], arguments, native=part)
         self.waiting.setdefault(made.name, deque()).append(made.id)
         return made
 
     def result(self, response: dict[str, Any], part: dict[str, Any]) -> ToolResult:
         """A response without an id answers the first call of its name that no other has answered."""
-        given, name = response.get("id"), str(response.get("name", ""))
-        key = given if isinstance(given, str) else ""
+        key, name = response.get("id") or "", response["name"]
         waiting = self.waiting.get(name, deque())
         while not key and waiting:
             first = waiting.popleft()
             key = "" if first in self.answered else first
         self.answered.add(key)
         parts, error = _response(response)
-        return ToolResult(key, parts, error, name or self.names.get(key, ""), native=part)
+        return ToolResult(key, parts, error, name, native=part)
+
+
+def _is_named(given: Any) -> bool:
+    """Whether a call or response has what it is known by: a name, and an id that is a string if there is one."""
+    return isinstance(given, dict) and isinstance(given.get("name"), str) and isinstance(given.get("id") or "", str)
 
 
 def _response(response: dict[str, Any]) -> tuple[tuple[Text | Image | Opaque, ...], bool]:
@@ -232,8 +228,8 @@ def _write_message(message: Message, counts: Counter[str]) -> Any:
         envelope = {"role": _WORDS.get(message.role, "user")}
         if message.role == "system":
             counts["system messages inside the list written as the user's: the wire has none there"] += 1
-    if not message.parts and "parts" in envelope:  # what came without parts stays as it came
-        return envelope
+    if not message.parts and isinstance(message.native, dict):  # what came without parts stays as it came
+        return dict(envelope)
     return {**envelope, "parts": _write_parts(message.parts, counts)}
 
 

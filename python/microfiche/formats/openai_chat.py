@@ -58,8 +58,7 @@ class _Reader:
 
     def message(self, item: Any, where: str) -> Message:
         item = common.as_object(item, where)
-        word = item.get("role")
-        role = _ROLES.get(word, "user") if isinstance(word, str) else "user"
+        role = common.role_of(item, _ROLES)
         parts = _content(item.get("content"), "tool" if role == "tool" else "user")
         envelope = common.without(item, "content") if parts else item
         if role == "tool":
@@ -159,8 +158,9 @@ def _write_messages(messages: list[Message], counts: Counter[str]) -> list[dict[
         elif message.role == "assistant":
             out.append(_write_answer(message, counts))
         else:
-            role = common.role_word(message, _ROLES, message.role)
-            head = {"role": role, **(common.fields(message.native) or {"content": ""})} | {"role": role}
+            head = common.envelope(message, _ROLES, message.role)
+            if not isinstance(message.native, dict):
+                head["content"] = ""
             _set_content(head, message.parts, counts)
             out.append(head)
     if moved:
@@ -211,7 +211,7 @@ def _write_call(call: ToolCall, head: dict[str, Any], calls: list[Any]) -> None:
 
 def _write_result(result: ToolResult, moved: list[Any], counts: Counter[str]) -> dict[str, Any]:
     head = dict(result.native or {"role": "tool"})
-    if head.get("role") != "function":
+    if not result.native or (result.call_id and head.get("role") != "function"):
         head["tool_call_id"] = result.call_id
     images = tuple(part for part in result.parts if isinstance(part, Image) and not part.native)
     if images:

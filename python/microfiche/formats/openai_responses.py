@@ -102,16 +102,15 @@ class _Reader:
             case {"type": str(kind)} if key and kind.endswith("_output"):
                 name, parts = self.names.get(key, ""), _output(item.get("output"))
                 return "tool", [ToolResult(key, parts, name=name, native=item)], None
-            case {"type": str(kind)} if key:
+            case {"type": str(kind)} if key and kind not in ("function_call", "custom_tool_call"):
                 given = common.arguments_text({k: v for k, v in item.items() if k not in _BESIDE_ARGUMENTS})
                 return "assistant", [self.call(key, kind.removesuffix("_call"), given, item)], None
-        pair = item.get("approval_request_id") or item.get("id")
+        pair = key or item.get("approval_request_id") or item.get("id")
         opaque = Opaque(common.kind_of(item), item, pair=pair if isinstance(pair, str) else None)
         return "assistant", [opaque], None
 
     def message(self, item: dict[str, Any]) -> tuple[Role, list[Part], Any]:
-        word = item["role"]
-        role = _ROLES.get(word, "user") if isinstance(word, str) else "user"
+        role = common.role_of(item, _ROLES)
         parts: list[Part] = list(_content(item.get("content"), "user"))
         if role != "assistant":
             return role, parts, common.without(item, "content") if parts else item
@@ -201,10 +200,8 @@ def _write_message(message: Message, counts: Counter[str]) -> list[Any]:
         return [_write_result(result, counts) for result in message.results]
     if message.role == "assistant":
         return _write_answer(message, counts)
-    native = message.native if isinstance(message.native, dict) else {"content": ""}
-    role = common.role_word(message, _ROLES, message.role)
-    head = {"role": role, **native} | {"role": role}
-    if message.parts:
+    head = common.envelope(message, _ROLES, message.role)
+    if message.parts or not isinstance(message.native, dict):
         head["content"] = _write_content(message.parts)
     return [head]
 

@@ -18,6 +18,7 @@ class _Answer:
     """One response of the model with the results of its calls and what came with them."""
 
     blocks: list[Any] = field(default_factory=list)
+    marks: set[str | None] = field(default_factory=set)
     results: dict[str, Any] = field(default_factory=dict)
     beside: list[Any] = field(default_factory=list)
 
@@ -38,6 +39,14 @@ def call_id(block: Any) -> str | None:
     if isinstance(block, dict) and block.get("type") == "tool_use" and isinstance(block.get("id"), str):
         return str(block["id"])
     return None
+
+
+def _mark(block: Any) -> str | None:
+    """By what a block of one response is known when a file holds it twice: the id of a call, a signature."""
+    if (call := call_id(block)) is not None:
+        return call
+    signature = block.get("signature") if isinstance(block, dict) else None
+    return signature if isinstance(signature, str) and signature else None
 
 
 def answered_id(block: Any) -> str | None:
@@ -85,6 +94,10 @@ def gather(lines: Iterable[Line], counts: Counter[str]) -> list[dict[str, Any]]:
                 if isinstance(key, str):
                     answers[key] = answer
             for block in blocks_of(line):
+                if (mark := _mark(block)) is not None and mark in answer.marks:
+                    counts["blocks left out: repeated"] += 1
+                    continue
+                answer.marks.add(mark)
                 answer.blocks.append(block)
                 if (call := call_id(block)) is not None:
                     owners[call] = answer
