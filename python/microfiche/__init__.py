@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from microfiche.ladder.budget import Policy
     from microfiche.ladder.plan import Plan
     from microfiche.ladder.receipt import Receipt
-    from microfiche.pages.render import Bar, Page, read_back
+    from microfiche.pages.render import Bar, Page, read_back, render
 
 _HOMES = {
     "errors": "BadInput BadPage CannotFit MicroficheError NoVision OwnOutput PageTooSmall PlanMismatch UnknownFormat",
@@ -36,7 +36,7 @@ _HOMES = {
     "ladder.budget": "Policy",
     "ladder.plan": "Plan",
     "ladder.receipt": "Receipt",
-    "pages.render": "Bar Page read_back",
+    "pages.render": "Bar Page read_back render",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
@@ -61,6 +61,7 @@ __all__ = [
     "compact",
     "count",
     "read_back",
+    "render",
     "repair",
     "validate",
 ]
