@@ -18,7 +18,7 @@ from microfiche.messages import History, Message, Text, split_turns
 from microfiche.models import FIDELITIES, Fidelity
 
 from .files import name_of, read_bytes, series, write_all
-from .receipt import show, violations
+from .receipt import plural, show, violations
 
 RECEIPT = "receipt.json"
 # What this command writes, and so all that it may ever replace or remove.
@@ -132,8 +132,8 @@ def compact(
         listed = [*(name for name in files if name != RECEIPT), *([RECEIPT] if files else [])]
         click.echo(json.dumps({**context.receipt.to_dict(), "files": listed}, indent=1))
     else:
-        turns = len(split_turns(history.messages)[1])
-        show(context.receipt, f"{name_of(session)} ({history.format}, {turns:,} turns)")
+        turns = plural(len(split_turns(history.messages)[1]), "turn")
+        show(context.receipt, f"{name_of(session)} ({history.format}, {turns})")
     for line in violations(context.receipt):
         click.echo(line, err=True)
     if files:
@@ -173,7 +173,8 @@ def _written_before(out: Path) -> list[str]:
             str(out),
             "move it away, or choose another --out",
         )
-    return [*(name for name in dict.fromkeys(names) if name != RECEIPT), RECEIPT]
+    others = (name for name in dict.fromkeys(names) if name != RECEIPT and not (out / name).is_dir())
+    return [*others, RECEIPT]
 
 
 def _encode(value: Any, indent: int | None = None) -> bytes:
@@ -182,5 +183,5 @@ def _encode(value: Any, indent: int | None = None) -> bytes:
 
 
 def _wrote(pages: int, out: Path | None) -> str:
-    drawn = f"{pages:,} page{'s' if pages != 1 else ''}, " if pages else ""
+    drawn = f"{plural(pages, 'page')}, " if pages else ""
     return f"Wrote context.json, {drawn}plan.json and {RECEIPT} to {out}."

@@ -66,6 +66,8 @@ def write_all(directory: Path, files: Mapping[str, bytes], ours: Collection[str]
     the first of ``files`` does not name or the last of ``ours`` did not: the caller gives its list
     of files at these places.
     """
+    if directory.exists() and not directory.is_dir():
+        raise MicroficheError("is not a directory", str(directory), "choose another --out")
     foreign = [name for name in files if name not in ours and os.path.lexists(directory / name)]
     if foreign:
         raise MicroficheError(

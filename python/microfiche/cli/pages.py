@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from microfiche.errors import BadPage, MicroficheError
+from microfiche.errors import BadPage, MicroficheError, NoVision
 from microfiche.models import FIDELITIES, Fidelity
 from microfiche.pages.render import Cell, Ink, Level, Lines, Page, Segment, read_back
 from microfiche.pages.render import render as draw_text
@@ -87,10 +87,21 @@ def render(
     drawn: list[dict[str, Any]] = []
     for path, stem in zip(texts, stems, strict=True):
         text, undecoded = _decode(read_bytes(path))
-        pages = draw_text(
-            text, model=model, fidelity=fidelity, cell=cell, ink=ink, lines=lines, level=level, width=width,
-            height=height, vision=vision,
-        )  # fmt: skip
+        try:
+            pages = draw_text(
+                text,
+                model=model,
+                fidelity=fidelity,
+                cell=cell,
+                ink=ink,
+                lines=lines,
+                level=level,
+                width=width,
+                height=height,
+                vision=vision,
+            )
+        except NoVision as error:
+            raise NoVision(error.what, cure="name a model that does, or give --vision if this one does") from error
         names = series(stem, (page.number for page in pages))
         files.update(zip(names, (page.png for page in pages), strict=True))
         drawn.append(_summary(path, text, undecoded, dict(zip(names, pages, strict=True))))

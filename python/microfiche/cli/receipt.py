@@ -59,7 +59,9 @@ def show(receipt: Receipt, session: str) -> None:
 def violations(receipt: Receipt) -> Iterator[str]:
     """A line for each reason for which the provider would refuse the context."""
     for found in receipt.violations:
-        yield plain(f"{found['where']}: {found['what']} ({found['rule']}); {found['cure']}")
+        where = found["where"]
+        place = where if len(where) <= 120 else f"{where[:80]}...{where[-30:]}"
+        yield plain(f"{place}: {found['what']} ({found['rule']}); {found['cure']}")
 
 
 def _amounts(receipt: Receipt) -> Table:
@@ -100,14 +102,14 @@ def _details(receipt: Receipt) -> Iterator[tuple[str, str]]:
     yield from _fates("elided", "tool result", receipt.elided)
     yield from _fates("dropped", "image", receipt.images)
     if receipt.omitted_turns:
-        pages = f", {_count(receipt.omitted_pages, 'page')}" if receipt.omitted_pages else ""
-        yield "omitted", f"{_count(len(receipt.omitted_turns), 'turn')}{pages}: {spans(receipt.omitted_turns)}"
-    for kind, count in receipt.not_drawn.items():
-        yield "not drawn", f"{_count(count, 'part')} of kind {kind}"
+        pages = f", {plural(receipt.omitted_pages, 'page')}" if receipt.omitted_pages else ""
+        yield "omitted", f"{plural(len(receipt.omitted_turns), 'turn')}{pages}: {spans(receipt.omitted_turns)}"
+    for kind, number in receipt.not_drawn.items():
+        yield "not drawn", f"{plural(number, 'part')} of kind {kind}"
     if receipt.escapes:
         listed = ", ".join(f"{code} {count:,}" for code, count in list(receipt.escapes.items())[:8])
         more = f" and {len(receipt.escapes) - 8:,} more kinds" if len(receipt.escapes) > 8 else ""
-        yield "escaped", f"{_count(sum(receipt.escapes.values()), 'character')} without a glyph: {listed}{more}"
+        yield "escaped", f"{plural(sum(receipt.escapes.values()), 'character')} without a glyph: {listed}{more}"
     for repair in receipt.repairs:
         yield "repaired", f"{repair['where']}: {repair['what']}"
     for note in receipt.notes:
@@ -122,8 +124,8 @@ def _fates(label: str, noun: str, lines: Iterable[dict[str, Any]]) -> Iterator[t
         turns.setdefault(line["why"], []).append(line["turn"])
     for why, where in sorted(turns.items()):
         of = "turn" if len(set(where)) == 1 else "turns"
-        yield label, f"{_count(len(where), noun)} of {of} {spans(sorted(set(where)))}: {_WHY.get(why, why)}"
+        yield label, f"{plural(len(where), noun)} of {of} {spans(sorted(set(where)))}: {_WHY.get(why, why)}"
 
 
-def _count(number: int, noun: str) -> str:
+def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
