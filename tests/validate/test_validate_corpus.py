@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from microfiche.validate import PROVIDERS, Limits, default_limits, repair, validate
+from microfiche.models import find
+from microfiche.validate import PROVIDERS, Limits, default_limits, limits_for, repair, validate
 from validate_samples import BODIES, KEYS, PNG
 
 Body = dict[str, Any]
@@ -320,7 +321,15 @@ def test_limits_of_the_callers_own(provider: str) -> None:
         assert PNG not in str(mended) or rule == "request-too-large"
     tiny = validate(body, provider, Limits(request_bytes=10))
     assert tiny[-1].rule == "request-too-large" and tiny[-1].where == KEYS[provider]
-    assert default_limits(provider) == default_limits(provider)
+
+
+def test_limits_of_a_model_go_before_those_of_the_wire() -> None:
+    model = find("claude-haiku-4-5")
+    limits = limits_for(model, "openai_chat")
+    assert limits.images == model.images_per_request and limits.many_images == 20
+    assert limits.image_types == default_limits("openai_chat").image_types
+    unknown = limits_for(find("somebody-else-1"), "gemini")
+    assert unknown.images == 3600
 
 
 INSTRUCTING = re.compile(

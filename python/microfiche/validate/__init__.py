@@ -10,32 +10,27 @@ NUL and other control characters have their JSON escapes, and pass.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from microfiche.validate import anthropic, gemini, openai_chat, openai_responses
 from microfiche.validate.draft import Draft, Limits, Repair, Violation
 
-__all__ = ["PROVIDERS", "Limits", "Repair", "Violation", "default_limits", "repair", "validate"]
+if TYPE_CHECKING:
+    from microfiche.models import Model
 
+__all__ = ["PROVIDERS", "Limits", "Repair", "Violation", "default_limits", "limits_for", "repair", "validate"]
 
-@dataclass(frozen=True, slots=True)
-class _Wire:
-    key: str
-    check: Callable[[Draft], None]
-    limits: Limits
-    binary: bool = False
-
-
-_WIRES: dict[str, _Wire] = {
-    "anthropic": _Wire("messages", anthropic.check, anthropic.LIMITS),
-    "openai_chat": _Wire("messages", openai_chat.check, openai_chat.LIMITS),
-    "openai_responses": _Wire("input", openai_responses.check, openai_responses.LIMITS),
-    "gemini": _Wire("contents", gemini.check, gemini.LIMITS, binary=True),
+# The key of the conversation in a body. The rules of a wire are the module of its name here: `check` and
+# `LIMITS`, loaded at first use.
+_KEYS = {
+    "anthropic": "messages",
+    "openai_chat": "messages",
+    "openai_responses": "input",
+    "gemini": "contents",
 }
 
-PROVIDERS: tuple[str, ...] = (*_WIRES, "openai")
+PROVIDERS: tuple[str, ...] = (*_KEYS, "openai")
 """The names that :func:`validate` and :func:`repair` know; ``openai`` tells its two wires by the shape."""
 
 
@@ -62,28 +57,51 @@ def repair(
     unsendable is what :func:`validate` says about the result. Repairing twice changes nothing more.
     """
     draft = _judge(body, provider, limits, model)
-    return (draft.result, draft.repairs) if draft.repairs else (body, [])
+    if not draft.repairs or draft.bottomless:
+        return body, []
+    return draft.result, draft.repairs
 
 
 def default_limits(provider: str) -> Limits:
-    """The limits that are applied where none are passed."""
-    return _wire(provider, {}).limits
+    """The limits that are applied where none are passed. Raises ``ValueError`` for an unknown provider."""
+    limits: Limits = _rules(_wire(provider, {})).LIMITS
+    return limits
+
+
+def limits_for(model: Model, provider: str) -> Limits:
+    """The limits of a model of the catalogue, on the wire of a provider; that wire's where the model has none."""
+    many = model.many_images
+    known = {
+        "images": model.images_per_request,
+        "image_side": model.max_side,
+        "many_images": many.count if many else None,
+        "many_images_side": many.side if many else None,
+        "image_bytes": model.image_bytes,
+        "request_bytes": model.request_bytes,
+    }
+    given: dict[str, Any] = {name: value for name, value in known.items() if value is not None}
+    return replace(default_limits(provider), **given)
 
 
 def _judge(source: Any, provider: str, limits: Limits | None, model: str | None) -> Draft:
     wire = _wire(provider, source)
-    draft = Draft(source, wire.key, limits if limits is not None else wire.limits, model, binary=wire.binary)
+    rules = _rules(wire)
+    draft = Draft(source, _KEYS[wire], limits if limits is not None else rules.LIMITS, model, binary=wire == "gemini")
     if not draft.bottomless:
-        wire.check(draft)
+        rules.check(draft)
     return draft
 
 
-def _wire(provider: str, source: Any) -> _Wire:
+def _rules(wire: str) -> Any:
+    return import_module(f"microfiche.validate.{wire}")
+
+
+def _wire(provider: str, source: Any) -> str:
     if provider == "openai":
-        provider = "openai_responses" if _is_responses(source) else "openai_chat"
-    if provider not in _WIRES:
+        return "openai_responses" if _is_responses(source) else "openai_chat"
+    if provider not in _KEYS:
         raise ValueError(f"unknown provider {provider!r}; known are {', '.join(PROVIDERS)}")
-    return _WIRES[provider]
+    return provider
 
 
 def _is_responses(source: Any) -> bool:

@@ -575,7 +575,7 @@ def _ends(draft: Draft) -> None:
         return
     content = blocks(last)
     # A paused turn of server tools and a compaction are sent back to be continued: that is no prefill.
-    if any(block["type"] == "compaction" or block["type"].endswith("_tool_use") for block in content):
+    if _ends_with_server_tool(last) or (content and content[-1]["type"] == "compaction"):
         return
     if _refuses_prefill(draft):
         draft.fault(

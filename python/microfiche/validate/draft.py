@@ -69,6 +69,7 @@ class Limits:
     image_types: frozenset[str] | None = None
 
 
+_PLAIN = (str, int, float, dict, list, tuple, type(None))
 _Path = tuple[Any, Any] | None  # (path of the parent, key), linked so that a step costs nothing
 
 
@@ -195,6 +196,7 @@ class Draft:
         todo: list[tuple[Any, Any, Any, _Path, int]] = [(source, holder, 0, path, 0)]
         while todo:
             value, into, slot, path, depth = todo.pop()
+            value = _native(value)
             if depth > MAX_DEPTH:
                 self.fault(
                     "too-deep",
@@ -211,6 +213,7 @@ class Draft:
                 self._places[id(copy)] = (copy, path)
                 for key, item in value.items():
                     name = self._key(key, path)
+                    item = _native(item)
                     if isinstance(item, (dict, list, tuple)):
                         copy[name] = None
                         inner.append((item, copy, name, (path, name), depth + 1))
@@ -219,7 +222,7 @@ class Draft:
             elif isinstance(value, (list, tuple)):
                 copy = [None] * len(value)
                 self._values += len(value)
-                for index, item in enumerate(value):
+                for index, item in enumerate(map(_native, value)):
                     if isinstance(item, (dict, list, tuple)):
                         inner.append((item, copy, index, (path, index), depth + 1))
                     else:
@@ -286,6 +289,14 @@ class Draft:
                 "lone surrogates written as their codes in brackets",
             )
         return mended
+
+
+def _native(value: Any) -> Any:
+    """An object of a vendor's client as the dict that the client would send; any other value as it is."""
+    if isinstance(value, _PLAIN):
+        return value
+    dump = getattr(value, "model_dump", None)
+    return dump(mode="json", by_alias=True, exclude_unset=True) if callable(dump) else value
 
 
 def visible(text: str) -> str:

@@ -149,9 +149,8 @@ def _sound(draft: Draft, picture: Picture, strict_type: bool, any_kind: bool) ->
             f"media type set to {seen}",
         )
         picture.media_type = seen
-    media_type = picture.media_type if seen is None or any_kind else seen
-    if limits.image_types is not None and media_type not in limits.image_types:
-        return not _drop(draft, "image-type", picture, f"{media_type} is not accepted", "convert the image")
+    if limits.image_types is not None and seen is not None and seen not in limits.image_types:
+        return not _drop(draft, "image-type", picture, f"{seen} is not accepted", "convert the image")
     if limits.image_bytes is not None and picture.weight > limits.image_bytes:
         what = f"{picture.weight:,} characters of base64, the limit is {limits.image_bytes:,}"
         return not _drop(draft, "image-too-large", picture, what, "make it smaller")

@@ -288,7 +288,7 @@ def _part(draft: Draft, role: str, part: Any, place: str) -> Any:
     if type_ not in _MEDIA or role == "user":
         return part
     if role == "tool" and type_ == "image_url":
-        # Mistral's tool messages hold images; elsewhere they hold text alone.
+        # Mistral's hold images, and gateways take them to Claude; elsewhere tool messages hold text alone.
         return part
     draft.fault("part-role", place, f"{type_} in a message of role {role}", "put it in a user message", "made text")
     return {"type": "text", "text": f"[{type_} left out: it stood in a message of role {role}]"}
@@ -296,7 +296,7 @@ def _part(draft: Draft, role: str, part: Any, place: str) -> Any:
 
 def _move_images(draft: Draft) -> None:
     """Images of tool messages go to a user message behind the batch."""
-    if _named(draft, "stral"):
+    if _named(draft, "stral") or _named(draft, "claude"):
         return
     out: list[Object] = []
     moved: list[Any] = []
