@@ -415,7 +415,7 @@ impl Drawing {
 fn borders(ink: Ink) -> &'static [u8] {
     match ink {
         Ink::Grey => &[10, 28, 46],
-        Ink::Mono => &[27],
+        Ink::Mono => &[33],
     }
 }
 
