@@ -27,6 +27,8 @@ TURN = {"type": "assistant", "message": {"id": "m", "role": "assistant", "conten
         ({"model": "gpt-5.6", "messages": [USER]}, "openai_chat"),
         ({"model": "openai/gpt-5.6", "messages": [USER]}, "openai_chat"),
         ({"model": "qwen", "messages": [{"role": "system", "content": "s"}, USER]}, "openai_chat"),
+        ([{"role": "system", "content": "s"}, USER], "openai_chat"),
+        ({"model": "claude-opus-5", "messages": [{"role": "system", "content": "s"}, USER]}, "openai_chat"),
         ({"messages": [USER], "max_completion_tokens": 5}, "openai_chat"),
         ({"tools": [{"type": "function", "function": {"name": "a"}}], "messages": [USER]}, "openai_chat"),
         ([USER, {"role": "assistant", "content": None}], "openai_chat"),
@@ -60,6 +62,9 @@ def test_text_alone_fits_several_and_the_caller_decides(wire: str) -> None:
     assert formats.read([USER], prefer=wire).wire == wire
     assert formats.detect([{"role": "user", "parts": []}], prefer=wire) == "gemini"
     assert formats.detect([USER, {"role": "tool", "content": "x"}], prefer="anthropic") == "openai_chat"
+    assert formats.detect([{"role": "system", "content": "s"}, USER], prefer=wire) == "openai_chat"
+    assert formats.detect({"messages": [USER]}, prefer="openai_responses") == "openai_chat"
+    assert formats.detect([USER], prefer="gemini") == "openai_chat"
 
 
 @pytest.mark.parametrize(

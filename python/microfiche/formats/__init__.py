@@ -60,8 +60,9 @@ def list_key(wire: str) -> str:
 def detect(source: Any, prefer: str | None = None) -> str:
     """The format of a source (see :func:`read`). Raises UnknownFormat that says what was seen.
 
-    Messages of text alone fit several wires: there ``prefer`` decides if it is one of them, then the
-    model's name in the body, else it is Anthropic's.
+    Messages of text alone fit several wires: there ``prefer`` names the provider's own, and the nearest
+    to it that fits is taken (for Gemini that is Chat Completions); without it the model's name in the
+    body decides, else it is Anthropic's.
     """
     return _detect.detect(_load(source, "input"), prefer)
 

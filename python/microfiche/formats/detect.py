@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..errors import UnknownFormat
-from .jsonl import Line, Loaded
+from .jsonl import Loaded
 
 _SESSION_KEYS = frozenset({"uuid", "parentUuid", "sessionId", "leafUuid", "isSidechain"})
+_STREAM_KEYS = frozenset({"session_id", "parent_tool_use_id"})
 _STREAM_TYPES = frozenset(
     {"system", "assistant", "user", "result", "stream_event", "rate_limit_event", "tool_progress"}
 )
-_MESSAGE_KEYS = frozenset({"role", "type", "parts"})
 _CHAT_ROLES = frozenset({"tool", "developer", "function"})
 _CHAT_BLOCKS = frozenset({"image_url", "input_audio", "refusal", "file"})
 _CHAT_KEYS = frozenset({"tool_calls", "function_call", "tool_call_id", "refusal"})
@@ -30,32 +30,33 @@ _KNOWN_ELSE = {
 
 
 def detect(loaded: Loaded, prefer: str | None = None) -> str:
-    """The name of the format. Where several fit (messages of text alone), ``prefer`` decides, else Anthropic.
+    """The name of the format. Where several fit (messages of text alone), ``prefer`` decides, else the model.
 
     Raises UnknownFormat that says what was seen.
     """
-    if loaded.lines:
-        found = _lines(loaded.lines)
-        if found is None and all("role" in line.value for line in loaded.lines):
-            return _messages([line.value for line in loaded.lines], {}, prefer)
-        if found is not None:
-            return found
-        raise _unknown(loaded, _seen_lines(loaded.lines))
-    document = loaded.document
+    document = [line.value for line in loaded.lines] if loaded.lines else loaded.document
+    found = seen = None
     if isinstance(document, list):
-        if document and all(isinstance(item, dict) for item in document):
-            found = _lines([Line(at, item) for at, item in enumerate(document, 1)])
-            if found is not None:
-                return found
-        if not document or any(isinstance(item, dict) and _MESSAGE_KEYS & item.keys() for item in document):
-            return _messages(document, {}, prefer)
-        raise _unknown(loaded, f"a list of {_kinds(document)}")
-    if isinstance(document, dict):
-        found = _body(document, prefer) or _lines([Line(1, document)])
-        if found is not None:
-            return found
-        raise _unknown(loaded, f"an object with {_names(document)}")
-    raise _unknown(loaded, f"a {type(document).__name__}")
+        objects = [item for item in document if isinstance(item, dict)]
+        found = _lines(objects)
+        if found is None and (not document or any(_is_message(item, bool(loaded.lines)) for item in objects)):
+            found = _messages(document, {}, prefer)
+        seen = _seen(objects) if objects else f"a list of {_kinds(document)}"
+    elif isinstance(document, dict):
+        found = _body(document, prefer) or _lines([document])
+        seen = f"an object with {_names(document)}"
+    if found is None:
+        raise UnknownFormat(
+            f"no known format: {seen or f'a {type(document).__name__}'}",
+            loaded.where,
+            "name the format, or pass a request body, a list of messages, or a session file",
+        )
+    return found
+
+
+def _is_message(item: dict[str, Any], line: bool) -> bool:
+    """Whether it may be a message or, where it is not a line of a file, an item of OpenAI Responses."""
+    return "role" in item or "parts" in item or ("type" in item and not line)
 
 
 def _body(body: dict[str, Any], prefer: str | None) -> str | None:
@@ -71,15 +72,17 @@ def _body(body: dict[str, Any], prefer: str | None) -> str | None:
     return None
 
 
-def _lines(lines: Iterable[Line]) -> str | None:
+def _lines(lines: Iterable[dict[str, Any]]) -> str | None:
     """The kind of session file by the first line that tells."""
     for line in lines:
-        kind = line.value.get("type")
-        if _SESSION_KEYS & line.value.keys() and "session_id" not in line.value and isinstance(kind, str):
+        kind = line.get("type")
+        if not isinstance(kind, str):
+            continue
+        if _SESSION_KEYS & line.keys() and "session_id" not in line:
             return "claude_code"
-        if kind in _STREAM_TYPES and ("session_id" in line.value or "parent_tool_use_id" in line.value):
+        if kind in _STREAM_TYPES and _STREAM_KEYS & line.keys():
             return "claude_stream"
-        if kind in ("assistant", "user") and isinstance(line.value.get("message"), dict):
+        if kind in ("assistant", "user") and isinstance(line.get("message"), dict):
             return "claude_stream"
     return None
 
@@ -94,13 +97,14 @@ def _messages(items: list[Any], body: dict[str, Any], prefer: str | None) -> str
         return "anthropic"
     if _CHAT_BODY & body.keys() or any("function" in tool for tool in tools):
         return "openai_chat"
-    if prefer == "anthropic" or prefer == "openai_chat" or (prefer == "openai_responses" and not body):
+    if items and isinstance(items[0], dict) and items[0].get("role") == "system":
+        return "openai_chat"  # Anthropic's lists begin with the user, Responses has instructions
+    if prefer == "openai_responses" and not body:
         return prefer
+    if prefer is not None:  # gateways to other providers take lists in the form of Chat Completions
+        return "anthropic" if prefer == "anthropic" else "openai_chat"
     model = str(body.get("model", "")).rpartition("/")[2]
-    opens = items[0].get("role") if items and isinstance(items[0], dict) else None
-    if model.startswith(_OPENAI_MODELS) or (opens == "system" and model and "claude" not in model):
-        return "openai_chat"
-    return "anthropic"
+    return "openai_chat" if model.startswith(_OPENAI_MODELS) else "anthropic"
 
 
 def _message(item: dict[str, Any]) -> str | None:
@@ -130,14 +134,15 @@ def _list(item: dict[str, Any], key: str) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _seen_lines(lines: list[Line]) -> str:
-    kinds = [str(line.value["type"]) for line in lines if "type" in line.value]
+def _seen(objects: list[dict[str, Any]]) -> str:
+    """A list or lines of objects, by their types."""
+    kinds = [str(item["type"]) for item in objects if "type" in item]
     for kind in kinds:
         if kind in _KNOWN_ELSE:
             return f"{_KNOWN_ELSE[kind]}, which no reader here takes"
     if kinds:
-        return f"lines of type {', '.join(list(dict.fromkeys(kinds))[:5])}"
-    return f"lines of objects with {_names(lines[0].value)}"
+        return f"objects of type {', '.join(list(dict.fromkeys(kinds))[:5])}"
+    return f"a list of objects with {_names(objects[0])}"
 
 
 def _names(item: dict[str, Any]) -> str:
@@ -146,11 +151,3 @@ def _names(item: dict[str, Any]) -> str:
 
 def _kinds(items: list[Any]) -> str:
     return ", ".join(sorted({type(item).__name__ for item in items}))
-
-
-def _unknown(loaded: Loaded, seen: str) -> UnknownFormat:
-    return UnknownFormat(
-        f"no known format: {seen}",
-        loaded.where,
-        "name the format, or pass a request body, a list of messages, or a session file",
-    )
