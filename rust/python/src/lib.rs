@@ -209,7 +209,7 @@ mod _core {
         let pieces = pieces.map_err(|(index, error)| read_error(error, format!("image {}", index + 1)))?;
         let object = |piece| match piece {
             core::Piece::Bar { turn, kind } => Ok((turn, kind).into_pyobject(py)?.into_any()),
-            core::Piece::Text(bytes) => match str::from_utf8(&bytes) {
+            core::Piece::Text(bytes) => match std::str::from_utf8(&bytes) {
                 Ok(text) => Ok(PyString::new(py, text).into_any()),
                 Err(_) => {
                     let bytes = PyBytes::new(py, &bytes);

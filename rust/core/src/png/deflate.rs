@@ -1,7 +1,9 @@
-//! The one door to the deflate library.
+//! The one door to deflate.
 //!
-//! libdeflate: on pages it is both the fastest and the densest of the well-kept ones
-//! (`benches/NOTES.md` has the rivals), and no choice that it makes depends on the processor.
+//! libdeflate: on pages it is both the fastest and the densest of the well-kept libraries
+//! (`benches/NOTES.md` has the rivals), and no choice that it makes depends on the processor. The
+//! fastest level does without a library.
+use super::literal;
 use libdeflater::{CompressionLvl, Compressor};
 
 /// How hard the encoder tries. The pixels are the same at every level.
@@ -14,31 +16,39 @@ pub enum Level {
 }
 
 /// Encodes zlib streams; used again from page to page.
-pub(crate) struct Deflater {
-    compressor: Compressor,
-    /// Room for the longest stream, so that what is kept is only as large as it has to be.
-    scratch: Vec<u8>,
+pub(crate) enum Deflater {
+    Literal,
+    Library {
+        compressor: Compressor,
+        /// Room for the longest stream, so that what is kept is only as large as it has to be.
+        scratch: Vec<u8>,
+    },
 }
 
 impl Deflater {
     pub(crate) fn new(level: Level) -> Deflater {
         let number = match level {
-            Level::Fastest => 1,
+            Level::Fastest => return Deflater::Literal,
             Level::Default => 1,
             Level::Smallest => 12,
         };
         let level = CompressionLvl::new(number).expect("libdeflate has the levels 0 to 12");
-        Deflater { compressor: Compressor::new(level), scratch: Vec::new() }
+        Deflater::Library { compressor: Compressor::new(level), scratch: Vec::new() }
     }
 
     /// Compresses `data` onto the end of `out`, as a zlib stream (RFC 1950).
     pub(crate) fn compress(&mut self, data: &[u8], out: &mut Vec<u8>) {
-        let bound = self.compressor.zlib_compress_bound(data.len());
-        if self.scratch.len() < bound {
-            self.scratch.resize(bound, 0);
+        match self {
+            Deflater::Literal => literal::compress(data, out),
+            Deflater::Library { compressor, scratch } => {
+                let bound = compressor.zlib_compress_bound(data.len());
+                if scratch.len() < bound {
+                    scratch.resize(bound, 0);
+                }
+                let written = compressor.zlib_compress(data, scratch).expect("the bound holds every stream");
+                out.extend_from_slice(&scratch[..written]);
+            }
         }
-        let written = self.compressor.zlib_compress(data, &mut self.scratch);
-        out.extend_from_slice(&self.scratch[..written.expect("the bound holds every stream")]);
     }
 }
 

@@ -1,5 +1,6 @@
 //! The PNG container: signature, chunks and their checksums (ISO/IEC 15948).
 pub mod deflate;
+mod literal;
 
 const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 /// Colour type 0: greyscale.
