@@ -192,6 +192,7 @@ def _history(messages: Any, model: Model, system: Any, tools: list[Any] | None) 
         history = formats.read(messages, prefer=model.wire)
     if history.format not in formats.WIRES:
         # The model that a session ran on is not the one that is asked now.
+        history.model = None
         history.body = {key: value for key, value in history.body.items() if key != "model"}
     if system is not None:
         history.system = _system(system)
