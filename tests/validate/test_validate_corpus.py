@@ -323,6 +323,16 @@ def test_limits_of_the_callers_own(provider: str) -> None:
     assert tiny[-1].rule == "request-too-large" and tiny[-1].where == KEYS[provider]
 
 
+def test_openais_own_models_take_their_torn_arguments_back() -> None:
+    chat = BODIES["openai_chat"]()
+    chat["messages"][2]["tool_calls"][0]["function"]["arguments"] = '{"cmd": '
+    for model, sound in (("gpt-5.6-sol", True), ("openai/o4-mini", True), ("m", False), ("openai/gpt-oss-120b", False)):
+        assert (validate(chat, "openai", model=model) == []) == sound, model
+    responses = BODIES["openai_responses"]()
+    responses["input"][2]["arguments"] = '{"cmd": '
+    assert validate(responses, "openai") == []
+
+
 def test_limits_of_a_model_go_before_those_of_the_wire() -> None:
     model = find("claude-haiku-4-5")
     limits = limits_for(model, "openai_chat")

@@ -69,7 +69,7 @@ def anthropic_body() -> dict[str, Any]:
 def chat_body() -> dict[str, Any]:
     """Parallel calls, an empty result, an image of the user's."""
     return {
-        "model": "gpt-5.6-sol",
+        "model": "m",
         "messages": [
             {"role": "developer", "content": "sys"},
             {

@@ -598,7 +598,7 @@ def _ends(draft: Draft) -> None:
 
 
 def _empty(draft: Draft) -> None:
-    """ "all messages must have non-empty content except for the optional final assistant message"."""
+    """Messages hold something ("… non-empty content except for the optional final assistant message")."""
     last = draft.messages[-1]
     for message in draft.messages:
         content = message.get("content")

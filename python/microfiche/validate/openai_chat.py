@@ -27,6 +27,7 @@ _ROLES = ("developer", "system", "user", "assistant", "tool", "function")
 _NAME = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _ID_LENGTH = 40  # "messages[1].tool_calls[0].id: string too long. Expected a string with maximum length 40"
 _MEDIA = ("image_url", "input_audio", "file")
+_OPENAI = re.compile(r"(?:^|/)(?:gpt-\d|chatgpt|codex|o[1-9](?:-|$))")
 _OTHERS = re.compile(
     r"claude|gemini|gemma|deepseek|mistral|mixtral|ministral|pixtral|codestral|devstral|magistral|qwen|kimi|moonshot"
     r"|glm|grok|llama|minimax|command|nova|phi|hermes|nemotron|mimo|step|ernie|hunyuan|doubao|seed"
@@ -53,6 +54,11 @@ def check(draft: Draft) -> None:
 def _foreign(draft: Draft) -> bool:
     """True if the model's name tells another maker than OpenAI."""
     return draft.model is not None and _OTHERS.search(draft.model.lower()) is not None
+
+
+def _own(draft: Draft) -> bool:
+    """True if the model's name tells one of OpenAI's own."""
+    return draft.model is not None and _OPENAI.search(draft.model.lower()) is not None
 
 
 def _named(draft: Draft, word: str) -> bool:
@@ -99,7 +105,7 @@ def _calls(draft: Draft, message: Object) -> None:
                 draft.fault("tool-input", call, "the input is no text", "pass text", "input written as text")
                 inner["input"] = as_text(inner.get("input"))
         else:
-            mend_arguments(draft, call, inner)
+            mend_arguments(draft, call, inner, parsed=not _own(draft))
     if kept:
         message["tool_calls"] = kept
     else:
@@ -116,13 +122,14 @@ def _name_ok(draft: Draft, name: Any) -> bool:
     return _foreign(draft) or _NAME.fullmatch(name) is not None
 
 
-def mend_arguments(draft: Draft, node: Object, holder: Object) -> None:
-    """Arguments are the JSON text of an object.
+def mend_arguments(draft: Draft, node: Object, holder: Object, *, parsed: bool) -> None:
+    """Arguments are text; where the host is one that parses it, the JSON text of an object.
 
-    OpenAI's own servers are known to require text; hosts that render the call for a model also parse it.
+    OpenAI's own servers take back what their models wrote, torn JSON too (agents answer it with an error
+    and go on). Hosts that render calls into a model's own form parse it first.
     """
     arguments = holder.get("arguments")
-    if isinstance(arguments, str) and parse_object(arguments) is not None:
+    if isinstance(arguments, str) and (not parsed or parse_object(arguments) is not None):
         return
     what = "are not the JSON text of an object" if isinstance(arguments, str) else "are no text"
     draft.fault(

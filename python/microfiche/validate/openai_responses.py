@@ -114,7 +114,7 @@ def _call(draft: Draft, item: Object) -> None:
         what = f"the tool name {short(name)} is not 1 to 128 of a-z A-Z 0-9 _ - ."
         draft.fault("tool-name", item, what, "rename the tool", f"named {item['name']}")
     if item["type"] == "function_call":
-        mend_arguments(draft, item, item)
+        mend_arguments(draft, item, item, parsed=False)
     elif not isinstance(item.get("input"), str):
         draft.fault("tool-input", item, "the input is no text", "pass text", "input written as text")
         item["input"] = as_text(item.get("input"))
@@ -308,7 +308,7 @@ def _orphan(draft: Draft, item: Object) -> Object:
 
 
 def _twice(draft: Draft) -> None:
-    """ "Duplicate item found with id …": the second gives its id up, or goes where it cannot."""
+    """The second item of an id gives it up, or goes where it cannot ("Duplicate item found with id …")."""
     seen: dict[str, Object] = {}
     kept: list[Object] = []
     for item in draft.messages:
