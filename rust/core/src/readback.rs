@@ -220,6 +220,8 @@ struct Grid<'a> {
     pixels: &'a Pixels,
     cell: Cell,
     ink: Ink,
+    /// The ink's level of each 8-bit grey.
+    level_of: [u8; 256],
     columns: usize,
     rows: usize,
 }
@@ -229,7 +231,8 @@ impl<'a> Grid<'a> {
         let columns = pixels.width / cell.width as usize;
         let rows = pixels.height / cell.height as usize;
         let long_enough = columns > LEGEND_PAGE.len() && rows > 0;
-        long_enough.then_some(Grid { page, pixels, cell, ink, columns, rows })
+        let level_of = std::array::from_fn(|value| level(ink, value as u8));
+        long_enough.then_some(Grid { page, pixels, cell, ink, level_of, columns, rows })
     }
 
     /// The levels of the cell at (row, column), row-major.
@@ -238,7 +241,9 @@ impl<'a> Grid<'a> {
         out.clear();
         for y in row * height..(row + 1) * height {
             let from = y * self.pixels.width + column * width;
-            out.extend(self.pixels.grey[from..from + width].iter().map(|&value| level(self.ink, value)));
+            out.extend(
+                self.pixels.grey[from..from + width].iter().map(|&value| self.level_of[usize::from(value)]),
+            );
         }
     }
 
