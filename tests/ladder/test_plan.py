@@ -25,7 +25,7 @@ def sample() -> tuple[list[Any], int, str]:
     story = rounds(24, 2_500)
     for at in range(6):
         story.uses(("read_file", {"path": "same.py"}, code(90, 2_000)))
-        story.uses(("screenshot", {}, ("shot", builders.png(60, 40 + at))))
+        story.uses(("screenshot", {}, ("shot", builders.png(600, 400 + at))))
         story.user(f"Rule {at}: keep it.")
     messages = story.native("anthropic")
     first = mf.compact(messages, model=MODEL, budget=16_000)

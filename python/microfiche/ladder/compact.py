@@ -174,7 +174,7 @@ def _elide(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: Lo
         lambda spot: spot in plan.elided or spot[0] in gone or plan.frozen(spot),
         policy.elide_floor,
     )
-    return _take(draft, replace(plan, elided=plan.elided | found), found, load)
+    return _take(draft, replace(plan, elided=plan.elided | found), found, load, budget)
 
 
 def _images(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: Load) -> tuple[_Draft, str]:
@@ -185,7 +185,12 @@ def _images(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: L
         return spot in plan.dropped or spot[0] in gone or plan.frozen(spot)
 
     turns = draft.source.turns
-    found = drop_old(turns, _protected(draft, budget, policy), out_of_reach, policy.screenshots)
+    ruler = draft.scale.ruler
+    found = {
+        spot: dropped
+        for spot, dropped, image in drop_old(turns, _protected(draft, budget, policy), out_of_reach, policy.screenshots)
+        if ruler.text(dropped.marker(image, spot[0], plan.recall)) < ruler.image(image.width, image.height)
+    }
     rest = _Draft(draft.source, draft.scale, draft.fixed, replace(plan, dropped=plan.dropped | found, archive=None))
     newest_user = max((turn.number for turn in turns if turn.role == "user"), default=0)
     found |= drop_forced(
@@ -196,11 +201,11 @@ def _images(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: L
         lambda spot: out_of_reach(spot) or spot[0] == newest_user,
         turns[draft.source.first_middle].number - 1 if draft.source.first_middle < len(turns) else newest_user,
     )
-    return _take(draft, replace(plan, dropped=plan.dropped | found), found, load)
+    return _take(draft, replace(plan, dropped=plan.dropped | found), found, load, budget)
 
 
-def _take(draft: _Draft, plan: Plan, found: Iterable[Spot], load: Load) -> tuple[_Draft, str]:
-    """The draft with the treatments found, if there are any and the context shrinks."""
+def _take(draft: _Draft, plan: Plan, found: Iterable[Spot], load: Load, budget: Budget) -> tuple[_Draft, str]:
+    """The draft with the treatments found, if there are any and the context shrinks in what it has too much of."""
     spots = list(found)
     if not spots:
         return draft, "nothing_old"
@@ -208,7 +213,7 @@ def _take(draft: _Draft, plan: Plan, found: Iterable[Spot], load: Load) -> tuple
     redraw = archive is not None and any(spot[0] <= archive.last for spot in spots)
     taken = draft.with_plan(plan, redraw)
     after = taken.load()
-    shrinks = after.tokens < load.tokens or after.image_bytes < load.image_bytes or after.images < load.images
+    shrinks = after.tokens < load.tokens or (not budget.holds_images(load) and after.images < load.images)
     return (taken, "") if shrinks else (draft, "would_grow")
 
 

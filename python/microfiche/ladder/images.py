@@ -49,11 +49,15 @@ def spots_of(turns: Sequence[Turn]) -> Iterator[tuple[Spot, Image]]:
                             yield (turn.number, m, p, i), inner
 
 
-def drop_old(turns: Sequence[Turn], protected: int, frozen: Callable[[Spot], bool], newest: int) -> dict[Spot, Dropped]:
+def drop_old(
+    turns: Sequence[Turn], protected: int, frozen: Callable[[Spot], bool], newest: int
+) -> Iterator[tuple[Spot, Dropped, Image]]:
     """Tool images before turn ``protected`` that are not among the ``newest`` of their kind."""
     shots = [(spot, image) for spot, image in spots_of(turns) if image.owner == "tool"]
     old = shots[: max(len(shots) - newest, 0)]
-    return {spot: Dropped("old") for spot, _ in old if spot[0] < protected and not frozen(spot)}
+    for spot, image in old:
+        if spot[0] < protected and not frozen(spot):
+            yield spot, Dropped("old"), image
 
 
 def drop_forced(

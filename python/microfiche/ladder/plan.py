@@ -169,7 +169,7 @@ class Plan:
                 archive=None if archive is None else _archive(archive),
                 omitted=tuple((_int(a), _int(b)) for a, b in data["omitted"]),
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as exc:
+        except (LookupError, TypeError, ValueError, AttributeError) as exc:
             raise BadInput(
                 f"a field of the plan is missing or wrong ({exc})", where, "pass a plan that a pass wrote"
             ) from None
