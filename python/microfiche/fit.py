@@ -195,24 +195,11 @@ def _history(messages: Any, model: Model, system: Any, tools: list[Any] | None) 
         history.model = None
         history.body = {key: value for key, value in history.body.items() if key != "model"}
     if system is not None:
-        history.system = _system(system)
+        wire = history.format if history.format in formats.WIRES else history.wire or model.wire
+        history.system = formats.system_message(system, wire)
     if tools is not None:
         history.tools = tools
     return history
-
-
-def _system(system: Any) -> Message:
-    """A native system prompt of any wire: a string, blocks with text, or an object with parts."""
-    blocks = system.get("parts", system.get("content")) if isinstance(system, dict) else system
-    if isinstance(blocks, str):
-        return Message("system", (Text(blocks, native=blocks),), native=system)
-    if isinstance(blocks, list) and all(isinstance(b, str) or "text" in b for b in blocks):
-        return Message(
-            "system",
-            tuple(Text(b) if isinstance(b, str) else Text(str(b["text"]), native=b) for b in blocks),
-            native=system,
-        )
-    raise BadInput("not a system prompt", "system", "pass a string or a list of text blocks")
 
 
 def _wire(history: History, model: Model, format: str | None) -> str:
@@ -323,12 +310,14 @@ def _write(
     limits = _limits(model, wire)
     mended, repairs = repair(body, wire, limits, model.id)
     violations = validate(mended, wire, limits, model.id)
-    messages = mended[key]
-    if not outcome.plan and messages == body[key] and history.wire == wire and not isinstance(given, History):
+    # Chat has its system prompt in the list: one that was passed beside the list stays out of `messages`.
+    lead = 1 if wire == "openai_chat" and history.system is not None else 0
+    messages = mended[key][lead:]
+    if not outcome.plan and mended[key] == body[key] and history.wire == wire and not isinstance(given, History):
         original = given[key] if isinstance(given, dict) else given
         if isinstance(original, list):
             messages = original
-            mended[key] = original
+            mended[key] = [*mended[key][:lead], *original] if lead else original
     return _Written(messages, mended, tuple(repairs), tuple(violations), tuple(notes))
 
 
