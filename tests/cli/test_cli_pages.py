@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 Run = Callable[..., Ran]
-TEXT = "def fold(records):\n\treturn sorted(records)  # « Ålesund » ✓\n\n\n\n        deep\r\n" * 80
+TEXT = "def fold(records):\n\treturn sorted(records)  # « Ålesund » ✓\n\n\n\n        deep\r\n" * 150
 
 
 def pages_in(directory: Path, stem: str) -> list[Path]:

@@ -65,18 +65,18 @@ def violations(receipt: Receipt) -> Iterator[str]:
 
 
 def _amounts(receipt: Receipt) -> Table:
-    made = table(_="left", tokens="right", bytes="right", images="right", USD="right", __="left")
+    made = table(_="left", tokens="right", change="right", images="right", USD="right", bytes="right", __="left")
 
-    def row(name: str, amount: Amount, note: str = "") -> None:
+    def row(name: str, amount: Amount, before: Amount | None = None, reason: str = "") -> None:
+        change = f"{amount.tokens - before.tokens:+,}" if before is not None and not reason else ""
         money = "unknown" if amount.money is None else f"{amount.money:.4f}"
-        made.add_row(name, f"{amount.tokens:,}", f"{amount.bytes:,}", f"{amount.images:,}", money, note)
+        note = _REASONS.get(reason, reason)
+        made.add_row(name, f"{amount.tokens:,}", change, f"{amount.images:,}", money, f"{amount.bytes:,}", note)
 
     row("given", receipt.before)
     for rung in receipt.rungs:
-        change = rung.after.tokens - rung.before.tokens
-        note = _REASONS.get(rung.reason, rung.reason) if rung.reason else f"{change:+,} tokens"
-        row(_RUNGS.get(rung.rung, rung.rung), rung.after, note)
-    row("sent", receipt.after, f"{receipt.after.tokens - receipt.before.tokens:+,} tokens")
+        row(_RUNGS.get(rung.rung, rung.rung), rung.after, rung.before, rung.reason)
+    row("sent", receipt.after, receipt.before)
     return made
 
 
