@@ -33,7 +33,7 @@ from microfiche.messages import History, Image, Message, Note, Text, ToolResult,
 from microfiche.models import Fidelity, Model
 from microfiche.pages import guide
 from microfiche.pages.render import Page
-from microfiche.validate import Limits, default_limits, repair, validate
+from microfiche.validate import limits_for, repair, validate
 from microfiche.validate.draft import BEGINS
 
 
@@ -307,7 +307,7 @@ def _write(
         projected.messages = history.messages
     body, notes = formats.write(projected, wire)
     body = _with_defaults(body, wire, model, name, policy, max_tokens)
-    limits = _limits(model, wire)
+    limits = limits_for(model, wire)
     mended, repairs = repair(body, wire, limits, model.id)
     violations = validate(mended, wire, limits, model.id)
     # Chat has its system prompt in the list: one that was passed beside the list stays out of `messages`.
@@ -319,17 +319,6 @@ def _write(
             messages = original
             mended[key] = [*mended[key][:lead], *original] if lead else original
     return _Written(messages, mended, tuple(repairs), tuple(violations), tuple(notes))
-
-
-def _limits(model: Model, wire: str) -> Limits:
-    """The provider's limits, tightened by what the catalogue knows of the model."""
-    limits = default_limits(wire)
-    return replace(
-        limits,
-        images=model.images_per_request or limits.images,
-        image_bytes=model.image_bytes or limits.image_bytes,
-        request_bytes=model.request_bytes or limits.request_bytes,
-    )
 
 
 def _with_defaults(
