@@ -14,7 +14,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
-from microfiche import _core, models
+import microfiche._core as _core
+from microfiche import models
 from microfiche.errors import BadInput, BadPage, MicroficheError, NoVision
 
 if TYPE_CHECKING:
