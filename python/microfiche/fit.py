@@ -256,8 +256,11 @@ def _source(history: History, wire: str) -> tuple[Source, Counter[str]]:
         turns = [Turn(turn.number, tuple(_carried(turn.messages, lost))) for turn in turns]
         turns = [turn for turn in turns if turn.messages]
     if turns and turns[0].role != "user" and formats.provider(wire) != "openai":
-        head = (*head, Message("user", (Text(BEGINS),)))
+        head = (*head, _OPENING)
     return Source(tuple(turns), head), lost
+
+
+_OPENING = Message("user", (Text(BEGINS),))
 
 
 def _carried(messages: Iterable[Message], lost: Counter[str]) -> Iterable[Message]:
@@ -303,9 +306,12 @@ def _write(
     """The context as a request body that can be sent, or with the violations that stay."""
     key = formats.list_key(wire)
     projected = replace(history, messages=list(outcome.projection.messages))
-    if not outcome.plan and history.wire == wire and not isinstance(given, History):
+    untouched = not outcome.plan and history.wire == wire and not isinstance(given, History)
+    if untouched:
         projected.messages = history.messages
     body, notes = formats.write(projected, wire)
+    if _OPENING in projected.messages:
+        notes.append(Note(f"{key}[0]", "a user message put in front: the conversation begins with the assistant"))
     body = _with_defaults(body, wire, model, name, policy, max_tokens)
     limits = limits_for(model, wire)
     mended, repairs = repair(body, wire, limits, model.id)
@@ -313,7 +319,7 @@ def _write(
     # Chat has its system prompt in the list: one that was passed beside the list stays out of `messages`.
     lead = 1 if wire == "openai_chat" and history.system is not None else 0
     messages = mended[key][lead:]
-    if not outcome.plan and mended[key] == body[key] and history.wire == wire and not isinstance(given, History):
+    if untouched and mended[key] == body[key]:
         original = given[key] if isinstance(given, dict) else given
         if isinstance(original, list):
             messages = original
