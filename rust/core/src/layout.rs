@@ -319,7 +319,7 @@ impl<S: FnMut(Sheet) -> Result<(), Error>> Writer<'_, S> {
             used,
             last,
         };
-        self.number += 1;
+        self.number = self.number.saturating_add(1);
         self.start = end;
         (self.sink)(sheet)
     }

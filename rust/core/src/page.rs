@@ -18,8 +18,9 @@ pub const MAX_PIXELS: u64 = 1 << 26;
 const PAGES_FOR_THREADS: usize = 4;
 /// Sheets laid out per thread before they are drawn: bounds the memory that cells take.
 const SHEETS_PER_THREAD: usize = 4;
-/// Most threads that are started without being asked for by number.
-const THREADS_MAX: usize = 8;
+/// Most threads that are started without being asked for by number, and at all.
+const THREADS_UNASKED: usize = 8;
+const THREADS_MAX: usize = 64;
 
 /// What a document is drawn with.
 #[derive(Clone, Debug)]
@@ -142,8 +143,8 @@ struct Press<'a> {
 impl Press<'_> {
     fn threads(&self) -> usize {
         match self.options.threads {
-            0 => thread::available_parallelism().map_or(1, |found| found.get().min(THREADS_MAX)),
-            asked => asked,
+            0 => thread::available_parallelism().map_or(1, |found| found.get().min(THREADS_UNASKED)),
+            asked => asked.min(THREADS_MAX),
         }
     }
 
@@ -159,18 +160,22 @@ impl Press<'_> {
         }
         let mut slots: Vec<Option<Page>> = sheets.iter().map(|_| None).collect();
         let work = Mutex::new(sheets.into_iter().zip(&mut slots));
-        thread::scope(|scope| {
-            for encoder in &mut self.encoders[..threads] {
-                let work = &work;
-                scope.spawn(move || {
-                    loop {
-                        let next = work.lock().expect("taking the next sheet does not panic").next();
-                        let Some((sheet, slot)) = next else { break };
-                        *slot = Some(encoder.encode(sheet));
-                    }
-                });
+        let draw = |encoder: &mut Encoder<'_>| {
+            loop {
+                let next = work.lock().expect("taking the next sheet does not panic").next();
+                let Some((sheet, slot)) = next else { break };
+                *slot = Some(encoder.encode(sheet));
             }
+        };
+        thread::scope(|scope| {
+            let (own, others) = self.encoders[..threads].split_first_mut().expect("one thread at least");
+            for encoder in others {
+                // Where no thread can be started the others draw its share.
+                let _ = thread::Builder::new().spawn_scoped(scope, || draw(encoder));
+            }
+            draw(own);
         });
+        drop(work);
         self.pages.extend(slots.into_iter().map(|slot| slot.expect("every sheet was drawn")));
     }
 }
