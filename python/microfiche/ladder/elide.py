@@ -90,7 +90,7 @@ _WHY = {
     "superseded": "turn {by} has a later result for the same call",
     "repeated": "turn {by} has the same text",
     "written": "a write that succeeded",
-    "log": "a long log without trouble in it, its last lines follow",
+    "log": "a long log without trouble in it, its last lines below",
     "empty": "nothing but blanks",
 }
 WHYS = tuple(_WHY)
