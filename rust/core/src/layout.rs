@@ -382,3 +382,135 @@ impl<S: FnMut(Sheet) -> Result<(), Error>> Writer<'_, S> {
 fn run(bytes: &[u8], byte: u8) -> usize {
     bytes.iter().take_while(|&&each| each == byte).count()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::atlas::{Cell, Ink, TileKind};
+
+    /// The stream of each page as the specification writes it: inverse cells in brackets, `␊` line
+    /// break, `⏎` hard line break, `⇥` tab, `·` blank; padding at the end left out.
+    fn streams(segments: &[Segment], form: &Form) -> Vec<String> {
+        let atlas = Atlas::get(Cell::new(9, 16).unwrap(), Ink::Grey);
+        let mut pages = Vec::new();
+        lay_out(segments, atlas, form, |sheet| {
+            assert!(sheet.tiles.len() <= form.columns * form.rows);
+            assert_eq!(sheet.tiles.len(), form.columns + sheet.used.next_multiple_of(form.columns));
+            let kinds = sheet.tiles[form.columns..].iter().map(|&tile| atlas.kind(tile));
+            let mut text = String::new();
+            for kind in kinds {
+                let (inverse, shown) = match kind {
+                    TileKind::Inverse(ascii) => (true, ascii as char),
+                    TileKind::Solid => (true, ' '),
+                    TileKind::Blank => (false, '·'),
+                    TileKind::Newline => (false, '␊'),
+                    TileKind::Hard => (false, '⏎'),
+                    TileKind::Tab => (false, '⇥'),
+                    TileKind::Glyph(code) | TileKind::WideLeft(code) => {
+                        (false, char::from_u32(code).unwrap())
+                    }
+                    TileKind::WideRight(_) => (false, '+'),
+                };
+                match (inverse, text.ends_with(']')) {
+                    (true, true) => text.insert(text.len() - 1, shown),
+                    (true, false) => text.extend(['[', shown, ']']),
+                    (false, _) => text.push(shown),
+                }
+            }
+            pages.push(text.trim_end_matches('·').to_owned());
+            Ok(())
+        })
+        .unwrap();
+        pages
+    }
+
+    fn form(columns: usize, rows: usize, lines: Lines) -> Form {
+        Form { columns, rows, lines, first: 1, inside: None }
+    }
+
+    fn flow(text: &str) -> String {
+        streams(&[Segment::Text(text.as_bytes())], &form(200, 9, Lines::Flow)).concat()
+    }
+
+    #[test]
+    fn cells_are_those_of_the_specification() {
+        for (text, cells) in [
+            ("a b", "a·b"),
+            ("a   b", "a···b"),
+            ("a        b", "a[8]b"),
+            ("a\n\n\n        b", "a[3]␊[8]b"),
+            ("a        \n\n\nb", "a[8s3]␊b"),
+            ("a    \nb", "a[4s]␊b"),
+            ("a    \tb", "a[4s]⇥b"),
+            ("a    \r", "a[4<d>]"),
+            ("a   \n", "a···␊"),
+            ("a\n\n\tb", "a␊␊⇥b"),
+            ("\t\t\t\n", "[3]⇥␊"),
+            ("\u{1b}[0m", "[<1b>][0m"),
+            ("\0\u{10ffff}", "[<0><10ffff>]"),
+            ("  ", "[2]"),
+            ("x ", "x[1]"),
+            ("x    ", "x[4]"),
+            ("\n\n\n", "[3]␊"),
+        ] {
+            assert_eq!(flow(text), cells, "{text:?}");
+        }
+        let surrogates = [Segment::Text(b"\xed\xa0\xbd\xed\xb8\x80")];
+        assert_eq!(streams(&surrogates, &form(200, 9, Lines::Flow)), ["[<d83d><de00>]"]);
+        let turn = |turn, kind| Segment::Bar { turn, kind };
+        let bars = [
+            turn(12, Kind::Call("bash")),
+            Segment::Text(b"ls  "),
+            turn(12, Kind::ResultOk),
+            turn(13, Kind::User),
+            Segment::Text(b"    "),
+            turn(0, Kind::ResultError),
+        ];
+        let cells = "[ 12 call bash ]ls··[ 12 result ok  13 user 4 0 result error ]";
+        assert_eq!(streams(&bars, &form(200, 9, Lines::Flow)), [cells]);
+    }
+
+    #[test]
+    fn hard_lines_end_their_row() {
+        let text = "ab  \n\nc\n\n\n  d";
+        let cells = streams(&[Segment::Text(text.as_bytes())], &form(20, 9, Lines::Hard)).concat();
+        let blank = |cells: usize| "·".repeat(cells);
+        assert_eq!(cells, format!("ab[2s]⏎{}⏎{}c[3]⏎{}··d", blank(15), blank(19), blank(17)));
+        // A row that the mark fills has no padding; a page's last row that it ends is full.
+        let cells =
+            streams(&[Segment::Text(format!("{}\ny", "x".repeat(19)).as_bytes())], &form(20, 9, Lines::Hard));
+        assert_eq!(cells, [format!("{}⏎y", "x".repeat(19))]);
+        let lines = "x\n".repeat(9);
+        let cells = streams(&[Segment::Text(lines.as_bytes())], &form(20, 9, Lines::Hard));
+        assert_eq!(cells.iter().map(|page| page.matches("x⏎").count()).collect::<Vec<_>>(), [8, 1]);
+    }
+
+    #[test]
+    fn blanks_move_with_what_follows_them() {
+        // 8 rows of 12 cells under the legend.
+        let form = form(12, 9, Lines::Flow);
+        let text = |text: String| streams(&[Segment::Text(text.as_bytes())], &form);
+        let full = "x".repeat(94);
+        assert_eq!(text(full.clone() + " y"), [full.clone() + "·y"]);
+        assert_eq!(text(full.clone() + "  y"), [full.clone(), "··y".into()]);
+        assert_eq!(text(full.clone() + "   y"), [full.clone(), "···y".into()]);
+        assert_eq!(text(full.clone() + "  "), [full.clone() + "[2]"]);
+        // A mark that does not fit goes whole, and leaves the page's end blank.
+        assert_eq!(text(full.clone() + "\u{1b}"), [full.clone(), "[<1b>]".into()]);
+        assert_eq!(text(full.clone() + " \u{1b}"), [full.clone(), "·[<1b>]".into()]);
+        // The `s` stands even if the unit opens the next page; single marks may be parted.
+        assert_eq!(text(full.clone() + "    \n"), [full.clone() + "[4s]", "␊".into()]);
+        assert_eq!(text(full.clone() + "x\n\n"), [full.clone() + "x␊", "␊".into()]);
+        assert_eq!(text(full.clone() + "x\n\n\n"), [full.clone() + "x", "[3]␊".into()]);
+    }
+
+    #[test]
+    fn a_wide_glyph_is_never_parted() {
+        let form = form(12, 9, Lines::Flow);
+        let text = |text: String| streams(&[Segment::Text(text.as_bytes())], &form);
+        assert_eq!(text("x".repeat(10) + "✅"), ["x".repeat(10) + "✅+"]);
+        assert_eq!(text("x".repeat(11) + "✅"), ["x".repeat(11) + "[<2705>]"]);
+        assert_eq!(text("x".repeat(9) + "  ✅"), ["x".repeat(9) + "··[<2705>]"]);
+        assert_eq!(text("x".repeat(95) + "✅"), ["x".repeat(95), "✅+".into()]);
+    }
+}
