@@ -147,7 +147,8 @@ impl Atlas {
         const ROWS: usize = 27;
         static TABLE: [OnceLock<Atlas>; COLUMNS * ROWS * 2] = [const { OnceLock::new() }; COLUMNS * ROWS * 2];
         let (column, row) = (usize::from(cell.width) - 4, usize::from(cell.height) - 6);
-        TABLE[(column * ROWS + row) * 2 + usize::from(ink == Ink::Mono)].get_or_init(|| Atlas::build(cell, ink))
+        TABLE[(column * ROWS + row) * 2 + usize::from(ink == Ink::Mono)]
+            .get_or_init(|| Atlas::build(cell, ink))
     }
 
     /// How a code point is drawn here; `None` where it is not, and has to be written as an escape.

@@ -234,7 +234,9 @@ impl Metrics {
         // One pixel in small cells: a grey seam beside every stem would cost more than its weight gives.
         let grow = |over: i32, rate: f64| 1.0 + f64::from(over.max(0)) * rate;
         let pen = match ink {
-            Ink::Grey => Pen { x: grow((w - 7).min(tall - 13), 0.13), y: grow((tall - 14).min(2 * w - 16), 0.07) },
+            Ink::Grey => {
+                Pen { x: grow((w - 7).min(tall - 13), 0.13), y: grow((tall - 14).min(2 * w - 16), 0.07) }
+            }
             Ink::Mono => {
                 let stem = if w >= 12 && tall >= 22 { 2.0 } else { 1.0 };
                 Pen { x: stem, y: stem }
@@ -391,7 +393,13 @@ impl Drawing {
         let counter = columns.at(6.0) - columns.at(0.0) - pen.x;
         let room = metrics.ink == Ink::Grey && counter >= ROOM;
         for part in self.parts.iter().filter(|part| !part.roomy || room) {
-            let pen = pen.scaled(if part.heavy { HEAVY } else if part.roomy { SLASH } else { 1.0 });
+            let pen = pen.scaled(if part.heavy {
+                HEAVY
+            } else if part.roomy {
+                SLASH
+            } else {
+                1.0
+            });
             match &part.shape {
                 Shape::Stroke(path) => coverage.stroke(&place(path), pen),
                 Shape::Fill(path) => coverage.fill_path(&place(path), pen),

@@ -167,7 +167,10 @@ fn flatten(path: &[(Point, bool)]) -> Vec<Point> {
             for step in 1..=PIECES {
                 let t = f64::from(step) / f64::from(PIECES);
                 let (a, b, c) = ((1.0 - t) * (1.0 - t), 2.0 * t * (1.0 - t), t * t);
-                line.push(Point { x: a * from.x + b * to.x + c * end.x, y: a * from.y + b * to.y + c * end.y });
+                line.push(Point {
+                    x: a * from.x + b * to.x + c * end.x,
+                    y: a * from.y + b * to.y + c * end.y,
+                });
             }
         } else if !path[i - 1].1 {
             line.push(to);
