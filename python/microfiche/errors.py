@@ -48,3 +48,59 @@ class NoVision(MicroficheError):
 
 class CannotFit(MicroficheError):
     """The parts that never change are larger than the budget."""
+
+
+class RecordError(MicroficheError):
+    """Something about a record on disk; what was written before stands."""
+
+
+class NotARecord(RecordError):
+    """The file is not a record, or there is none."""
+
+
+class NewerFormat(RecordError):
+    """The record was written in a format that this version does not know."""
+
+
+class Locked(RecordError):
+    """Another process holds the record longer than we were told to wait."""
+
+
+class ReadOnly(RecordError):
+    """The record cannot be written: opened for reading, or the file or its folder forbids it."""
+
+
+class StorageFailed(RecordError):
+    """The disk or file system refused: full, failing, or without what a write-ahead log needs."""
+
+
+class Damaged(RecordError):
+    """The record does not hold what its hashes say. ``entry`` is the number of the entry, if one is known."""
+
+    def __init__(self, what: str, where: str = "", cure: str = "", entry: int | None = None) -> None:
+        super().__init__(what, where, cure or "run verify, and restore the record from a copy")
+        self.entry = entry
+
+
+class Conflict(RecordError):
+    """The tip is not where the writer thought it was; nothing was written. ``tip`` is where it is now."""
+
+    def __init__(self, what: str, where: str = "", cure: str = "", tip: int | None = None) -> None:
+        super().__init__(what, where, cure)
+        self.tip = tip
+
+
+class TurnOpen(RecordError):
+    """A call has no result yet, so this is no turn boundary. ``calls`` are the ids of such calls."""
+
+    def __init__(self, what: str, where: str = "", cure: str = "", calls: tuple[str, ...] = ()) -> None:
+        super().__init__(what, where, cure)
+        self.calls = calls
+
+
+class NoSuchEntry(RecordError):
+    """No entry, turn, label or conversation of that name or number is where it was looked for."""
+
+
+class NameTaken(RecordError):
+    """A conversation of that name exists already."""
