@@ -4,14 +4,16 @@ use crate::atlas::{Atlas, Glyph, Ink, Tile};
 /// PNG's filter types (ISO/IEC 15948, 9.2).
 const NONE: u8 = 0;
 const UP: u8 = 2;
+/// Scanlines that are drawn at once: their shifts are the same, so the processor does them together.
+const BAND: usize = 4;
 /// White at either depth, and how the bits past the right edge are filled.
 const WHITE: u8 = 0xFF;
 
 /// The scanlines of one row of cells.
 pub(crate) struct Strip<'a> {
     atlas: &'a Atlas,
-    /// Packed rows of all tiles, scanline by scanline: what one scanline needs lies together.
-    rows: Vec<u32>,
+    /// The tiles' packed rows: for each band of scanlines those of every tile.
+    bands: Vec<[u32; BAND]>,
     /// Bytes of a scanline.
     stride: usize,
     lines: Vec<u8>,
@@ -22,38 +24,41 @@ impl<'a> Strip<'a> {
     pub(crate) fn new(atlas: &'a Atlas, width: usize) -> Strip<'a> {
         let stride = (width * usize::from(atlas.ink().bits())).div_ceil(8);
         let height = usize::from(atlas.cell().height);
-        let tiles = 0..atlas.tiles() as Tile;
-        let rows =
-            (0..height).flat_map(|y| tiles.clone().map(move |tile| atlas.packed_row(tile, y))).collect();
-        Strip { atlas, rows, stride, lines: vec![WHITE; stride * height], filters: filters(atlas) }
+        let row = |tile, y| if y < height { atlas.packed_row(tile, y) } else { 0 };
+        let mut bands = Vec::new();
+        for top in (0..height).step_by(BAND) {
+            let tiles = 0..atlas.tiles() as Tile;
+            bands.extend(tiles.map(|tile| std::array::from_fn(|y| row(tile, top + y))));
+        }
+        let lines = vec![WHITE; stride * height.next_multiple_of(BAND)];
+        Strip { atlas, bands, stride, lines, filters: filters(atlas) }
     }
 
     /// Draws a row of cells. What is right of them stays white.
     pub(crate) fn draw(&mut self, tiles: &[Tile]) {
         let bits = u32::from(self.atlas.cell().width) * u32::from(self.atlas.ink().bits());
-        let rows = self.rows.chunks_exact(self.atlas.tiles());
-        for (line, rows) in self.lines.chunks_exact_mut(self.stride).zip(rows) {
-            let mut out = line;
-            let mut pending: u64 = 0;
-            let mut held = 0;
+        let bands = self.bands.chunks_exact(self.atlas.tiles());
+        for (lines, band) in self.lines.chunks_exact_mut(self.stride * BAND).zip(bands) {
+            let mut pending = [0u64; BAND];
+            let (mut held, mut at) = (0, 0);
             for &tile in tiles {
-                pending = pending << bits | u64::from(rows[usize::from(tile)]);
+                let rows = band[usize::from(tile)];
+                pending = std::array::from_fn(|y| pending[y] << bits | u64::from(rows[y]));
                 held += bits;
                 if held >= 32 {
                     held -= 32;
-                    let (word, rest) = out.split_first_chunk_mut().expect("the cells fit in the width");
-                    *word = ((pending >> held) as u32).to_be_bytes();
-                    out = rest;
+                    for (y, pending) in pending.iter().enumerate() {
+                        let word = (pending >> held) as u32;
+                        lines[y * self.stride + at..][..4].copy_from_slice(&word.to_be_bytes());
+                    }
+                    at += 4;
                 }
             }
-            while held > 0 {
-                // The last byte is filled up with white.
-                let byte =
-                    if held >= 8 { pending >> (held - 8) } else { pending << (8 - held) | 0xFF >> held };
-                let (first, rest) = out.split_first_mut().expect("the cells fit in the width");
-                *first = byte as u8;
-                out = rest;
-                held = held.saturating_sub(8);
+            // What is left, filled up with white.
+            let bytes = held.div_ceil(8) as usize;
+            for (y, pending) in pending.iter().enumerate() {
+                let word = (pending << (32 - held)) as u32 | u32::MAX.checked_shr(held).unwrap_or(0);
+                lines[y * self.stride + at..][..bytes].copy_from_slice(&word.to_be_bytes()[..bytes]);
             }
         }
     }
