@@ -100,31 +100,36 @@ def compact(
     Raises :class:`~microfiche.errors.CannotFit` if what never changes is over budget,
     :class:`~microfiche.errors.OwnOutput` if the input holds our own pages or placeholders,
     :class:`~microfiche.errors.PlanMismatch` if the plan is another history's,
-    :class:`~microfiche.errors.BadInput` for what cannot be read.
+    :class:`~microfiche.errors.BadInput` for what cannot be read, a model of unknown window without a
+    budget, and words and numbers out of range.
     """
     began = perf_counter()
     policy = policy or Policy()
+    if fidelity not in models.FIDELITIES:
+        raise BadInput(f'no fidelity "{fidelity}"', "fidelity", f"it is one of {', '.join(models.FIDELITIES)}")
     found = models.find(model, vision)
     history = _history(messages, found, system, tools)
     wire = _wire(history, found, format)
     refuse_own(history)
     source, lost = _source(history, wire)
     scale = Scale(found)
-    fixed = Load(scale.ruler.system(history.system) + scale.ruler.tools(history.tools, history.tool_names))
-    given = fixed + scale.messages(history.messages)
-    limits = budget_for(found, policy, budget, max_tokens)
+    fixed = {
+        "the system prompt": Load(scale.ruler.system(history.system)),
+        "the tools": Load(scale.ruler.tools(history.tools, history.tool_names)),
+    }
+    given = sum(fixed.values(), Load()) + scale.messages(history.messages)
+    limits = budget_for(found, policy, budget, max_tokens if max_tokens is not None else _asked(history.body))
     recall = policy.recall if policy.recall is not None else _answers_recall(history)
 
     # What writing and repair add is known only once it is done: then another pass leaves room for it.
-    writing = 0
     while True:
-        room = fixed + Load(writing)
-        outcome = ladder.compact(source, found, limits, policy, room, plan, fidelity, recall)
+        outcome = ladder.compact(source, found, limits, policy, fixed, plan, fidelity, recall)
         written = _write(history, outcome, wire, found, model, policy, max_tokens, messages)
         load = _weigh(written.body, wire, scale)
         if load.tokens <= limits.tokens:
             break
-        writing += load.tokens - outcome.load.tokens
+        added = Load(load.tokens - outcome.load.tokens)
+        fixed["what writing adds"] = fixed.get("what writing adds", Load()) + added
 
     projection = outcome.projection
     receipt = Receipt(
@@ -325,6 +330,19 @@ def _write(
             messages = original
             mended[key] = [*mended[key][:lead], *original] if lead else original
     return _Written(messages, mended, tuple(repairs), tuple(violations), tuple(notes))
+
+
+_OUTPUT = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
+
+
+def _asked(body: dict[str, Any]) -> int | None:
+    """The length of the answer that a request body asks for."""
+    configs = (body.get(key) for key in ("generationConfig", "generation_config", "config"))
+    for each in (body, *configs):
+        values = [each[key] for key in _OUTPUT if isinstance(each.get(key), int)] if isinstance(each, dict) else []
+        if values:
+            return int(values[0])
+    return None
 
 
 def _with_defaults(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from microfiche.errors import BadInput
 from microfiche.messages import Image, Message, ToolResult
 from microfiche.models import ManyImages, Model
 from microfiche.models.tokens import Ruler
@@ -175,12 +176,16 @@ def output_reserve(model: Model, policy: Policy) -> int:
 def budget_for(model: Model, policy: Policy, tokens: int | None = None, max_tokens: int | None = None) -> Budget:
     """The budget of a request, in input tokens of the whole request.
 
-    Without ``tokens`` it is ``threshold`` × (window - output reserve), and ``ValueError`` is raised
-    for a model whose window is unknown.
+    Without ``tokens`` it is ``threshold`` × (window - ``max_tokens``, else the output reserve).
+    :class:`BadInput` for a model whose window is unknown, and for a budget below 1.
     """
     if tokens is None:
         if model.context_window is None:
-            raise ValueError(f"the context window of {model.id} is not known: pass a budget in input tokens")
+            raise BadInput(f"the context window of {model.id} is not known", "budget", "pass a budget in input tokens")
         reserve = output_reserve(model, policy) if max_tokens is None else max_tokens
         tokens = int(policy.threshold * (model.context_window - reserve))
+    if tokens < 1:
+        raise BadInput(
+            f"a budget of {tokens} input tokens holds nothing", "budget", "pass a larger one, or less output"
+        )
     return Budget(tokens, policy.image_bytes, model.images_per_request, model.many_images)

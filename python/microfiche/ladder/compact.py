@@ -6,7 +6,7 @@ with what each rung did. No clock, no network, no model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -95,26 +95,25 @@ def compact(
     model: Model,
     budget: Budget,
     policy: Policy,
-    fixed: Load,
+    fixed: Mapping[str, Load],
     plan: Plan | None = None,
     fidelity: Fidelity = "exact",
     recall: bool = False,
 ) -> Outcome:
     """Make the source fit the budget.
 
-    ``fixed`` is the load of what stands beside the messages (system, tools). Under budget nothing
-    happens. A plan made for another model, fidelity, page form or a smaller budget is not continued.
-    :class:`CannotFit` if the parts that never change are too large.
+    ``fixed`` are the loads of what stands beside the messages, by their names in words. Under budget
+    nothing happens. A plan made for another model, fidelity, page form or a smaller budget is not continued.
+    :class:`CannotFit` if the parts that never change are too large, or the policy's rungs too few.
     """
     scale = Scale(model)
-    everything = fixed + scale.messages(_all_messages(source))
+    beside = sum(fixed.values(), Load())
+    everything = beside + scale.messages(_all_messages(source))
     start = Plan(model=model.id, budget=budget.tokens, fidelity=fidelity, recall=recall)
     if plan and _continues(plan, start, model):
         start = replace(plan, budget=budget.tokens)
-    draft = _Draft(source, scale, fixed, start, *checked_archive(source, start))
+    draft = _Draft(source, scale, beside, start, *checked_archive(source, start))
     before = draft.load()
-    if not source.turns and not budget.holds(before):
-        raise _cannot_fit(source, scale, fixed, budget)
     if budget.holds(before):
         return Outcome(start, draft.projection(), everything, before, before)
 
@@ -122,7 +121,7 @@ def compact(
     load = before
     for rung in (_elide, _images, _snapshot, _omit):
         name = rung.__name__[1:]
-        if name not in policy.rungs:
+        if name not in policy.rungs or not source.turns:
             steps.append(Step(name, load, load, "off"))
             continue
         draft, reason = rung(draft, model, budget, policy, load)
@@ -132,7 +131,7 @@ def compact(
         if budget.holds(load):
             break
     else:
-        raise _cannot_fit(source, scale, fixed, budget)
+        raise _cannot_fit(draft, load, budget, policy, fixed)
     through = _through(draft.plan)
     final = replace(draft.plan, through=through, source=source_digest(source, through))
     return Outcome(final, draft.projection(), everything, before, load, tuple(steps))
@@ -277,19 +276,22 @@ def _omit(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: Loa
         )
         if fewer is not None:
             return fewer, ""
-    source = draft.source
-    middle = source.turns[source.first_middle :]
-    cuts = source.cuts()
-    ends = [turn.number for turn, behind in pairwise(middle) if behind.number in cuts]
     paged = archive.last if archive is not None else max((last for _, last in plan.omitted), default=0)
-    ends = [end for end in ends if end >= paged]
-
-    def without(at: int) -> _Draft:
-        omitted = ((middle[0].number, ends[at]),)
-        return _Draft(source, draft.scale, draft.fixed, replace(plan, archive=None, omitted=omitted))
-
-    fewer = _fewest(0, len(ends) - 1, without, budget)
+    ends = [end for end in _ends(draft.source) if end >= paged]
+    fewer = _fewest(0, len(ends) - 1, lambda at: _without(draft, ends[at]), budget)
     return (fewer, "") if fewer is not None else (draft, "nothing_old")
+
+
+def _ends(source: Source) -> list[int]:
+    """Numbers of the turns with which a stretch of the middle may end."""
+    cuts = source.cuts()
+    return [turn.number for turn, behind in pairwise(source.turns[source.first_middle :]) if behind.number in cuts]
+
+
+def _without(draft: _Draft, last: int) -> _Draft:
+    """The draft with every turn of the middle up to ``last`` omitted."""
+    first = draft.source.turns[draft.source.first_middle].number
+    return _Draft(draft.source, draft.scale, draft.fixed, replace(draft.plan, archive=None, omitted=((first, last),)))
 
 
 def _fewest(low: int, high: int, make: Callable[[int], _Draft], budget: Budget) -> _Draft | None:
@@ -305,18 +307,26 @@ def _fewest(low: int, high: int, make: Callable[[int], _Draft], budget: Budget) 
     return make(low)
 
 
-def _cannot_fit(source: Source, scale: Scale, fixed: Load, budget: Budget) -> CannotFit:
-    head = scale.messages(source.head)
-    parts = {"system and tools": fixed + head}
+def _cannot_fit(draft: _Draft, load: Load, budget: Budget, policy: Policy, fixed: Mapping[str, Load]) -> CannotFit:
+    """The error that says what is too large, and by how much."""
+    source, scale = draft.source, draft.scale
+    if "omit" not in policy.rungs:
+        return CannotFit(
+            f"the rungs allowed ({', '.join(policy.rungs) or 'none'}) leave {budget.over(load)}",
+            "compact",
+            "allow the other rungs, or raise the budget",
+        )
+    parts = {**fixed, "the messages before the first turn": scale.messages(source.head)}
     if source.first_middle:
         parts["the first user message"] = scale.messages(source.turns[0].messages)
     if len(source.turns) > source.first_middle:
         parts["the newest turn"] = scale.messages(source.turns[-1].messages)
-    named = ", ".join(f"{name} {load.tokens:,}" for name, load in parts.items())
-    total = sum(parts.values(), Load())
-    over = budget.over(total) or budget.over(total + Load(tokens=1)) or "with the text around them"
-    return CannotFit(
-        f"the parts that never change do not fit the budget of {budget.tokens:,} tokens ({over}): {named}",
-        "compact",
-        "raise the budget, or shorten the part that is too large",
-    )
+    name, largest = max(parts.items(), key=lambda item: item[1].tokens)
+    if largest.tokens > budget.tokens:
+        what = f"{name} alone is {budget.over(largest)}, {largest.tokens - budget.tokens:,} too many"
+    else:
+        ends = _ends(source)
+        least = _without(draft, ends[-1]).load() if ends else load
+        named = ", ".join(f"{each} {part.tokens:,}" for each, part in parts.items() if part.tokens)
+        what = f"what never changes is {budget.over(least)} ({named} tokens)"
+    return CannotFit(what, "compact", "raise the budget, or shorten what is too large")
