@@ -29,26 +29,8 @@ CELLS = ["5x10", "6x12", "7x14", "9x16"]
 READER_HEIGHT = 48  # pixels of a line as the recogniser wants it
 LOOKALIKES = str.maketrans("’‘“”，：；（）！？", "''\"\",:;()!?")
 IDENTIFIER = re.compile(r"[0-9a-f]{12}")
-WORDS = [
-    "index",
-    "queue",
-    "build_page",
-    "total",
-    "count",
-    "self.rows",
-    "line",
-    "buffer",
-    "flush",
-    "read_next",
-    "commit",
-    "value",
-    "key",
-    "node",
-    "parent",
-    "left",
-    "right",
-    "offset",
-]
+WORDS = ["index", "queue", "build_page", "total", "count", "self.rows", "line", "buffer", "flush"]
+WORDS += ["read_next", "commit", "value", "key", "node", "parent", "left", "right", "offset"]
 SIGNS = ["(", "[", "->", ".", "==", " = ", ", ", "+=", ": ", "!=", "{", "}", "]", ")", ";", "'", '"', "_"]
 SIGNS += ["/", "*", "&", "|", "<", ">", "%", "#", "@"]
 ALNUM = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"

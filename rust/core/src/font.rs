@@ -226,9 +226,10 @@ impl Metrics {
         let tall = h.min((w * 23 + 5) / 10);
         let body = (w - gap).min(h * 3 / 4);
         let left = (w - body) / 2;
-        let desc = ((tall * 19 + 50) / 100).max(1);
+        let desc = ((tall * 17 + 50) / 100).max(1);
         let cap = ((tall * 7 + 5) / 10).max(5).min(h - 1);
-        let low = ((cap * 71 + 50) / 100).max(4);
+        // Five rows if they can be had: e, a and s need them.
+        let low = ((cap * 71 + 50) / 100).max(5.min(cap - 1));
         let lead = h - cap - desc;
         let base = h - desc - (lead / 3).max(0);
         // One pixel in small cells: a grey seam beside every stem would cost more than its weight gives.
@@ -411,7 +412,11 @@ impl Drawing {
                         Ink::Mono => ((pen.x * 2.0).min(metrics.right - metrics.left - 2.0), pen.y * 2.0),
                     };
                     let left = (at.x - w / 2.0 + 0.5).floor();
-                    let bottom = (at.y + pen.y / 2.0 + 0.5).floor();
+                    let mut bottom = (at.y + pen.y / 2.0 + 0.5).floor();
+                    if self.zone == Zone::Low && p.y > 6.0 {
+                        // The dot of an i keeps clear of its stem.
+                        bottom = bottom.min(metrics.low - 1.0);
+                    }
                     coverage.rectangle(left, bottom - h, left + w, bottom);
                 }
             }
