@@ -19,7 +19,7 @@ from microfiche.pages.script import Spot, clean_name
 
 PLACEHOLDER_VERSION = 1
 
-_FILES = frozenset(
+FILES = frozenset(
     [
         "path",
         "file",
@@ -32,9 +32,9 @@ _FILES = frozenset(
         "target_file",
     ]
 )
-_TARGETS = _FILES | {"uri", "url"}
-_COMMANDS = frozenset(["command", "cmd", "script", "code", "shell", "commands"])
-_CONTENTS = frozenset(
+_TARGETS = FILES | {"uri", "url"}
+COMMANDS = frozenset(["command", "cmd", "script", "code", "shell", "commands"])
+CONTENTS = frozenset(
     [
         "content",
         "contents",
@@ -259,9 +259,9 @@ class _Shape:
         if not isinstance(arguments, dict):
             return cls()
         keys = {str(key).lower() for key in arguments}
-        if keys & _COMMANDS:
+        if keys & COMMANDS:
             return cls(command=True)
-        if keys & _PATCHES or (keys & _FILES and keys & _CONTENTS):
+        if keys & _PATCHES or (keys & FILES and keys & CONTENTS):
             return cls(writes=True)
         if not any(key.lower() in _TARGETS and isinstance(value, str) for key, value in arguments.items()):
             return cls()
