@@ -12,6 +12,7 @@ import subprocess
 import sys
 import zlib
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -427,3 +428,22 @@ def test_pages_are_saved_as_they_are(tmp_path: Path) -> None:
     page.save(tmp_path / "page.png")
     assert (tmp_path / "page.png").read_bytes() == page.png
     assert numpy.asarray(PIL.Image.open(io.BytesIO(page.png)).convert("L")).tolist() == page.array().tolist()
+
+
+@pytest.mark.parametrize(("ink", "noise"), [("grey", 40), ("mono", 120)])
+def test_a_little_noise_does_not_matter(ink: str, noise: int) -> None:
+    page = draw([HOSTILE], cell=(7, 14), ink=ink, width=700, height=400)[0]
+    chance = numpy.random.default_rng(3)
+    pixels = page.array().astype(int) + chance.integers(-noise, noise + 1, (page.height, page.width))
+    assert read_back(pixels.clip(0, 255).astype(numpy.uint8)) == page.text
+
+
+def test_pages_are_drawn_and_read_by_several_threads_at_once() -> None:
+    def once(number: int) -> list[bytes]:
+        pages = draw([HOSTILE * 9], cell=(8, 15 + number % 2), width=500, height=200)
+        assert read_back(pages) == HOSTILE * 9
+        return [page.png for page in pages]
+
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(once, range(16)))
+    assert all(result == results[number % 2] for number, result in enumerate(results))
