@@ -323,10 +323,10 @@ def _cannot_fit(draft: _Draft, load: Load, budget: Budget, policy: Policy, fixed
         parts["the newest turn"] = scale.messages(source.turns[-1].messages)
     name, largest = max(parts.items(), key=lambda item: item[1].tokens)
     if largest.tokens > budget.tokens:
-        what = f"{name} alone is {budget.over(largest)}, {largest.tokens - budget.tokens:,} too many"
+        what = f"too large, {name} alone: {budget.over(largest)}, {largest.tokens - budget.tokens:,} too many"
     else:
         ends = _ends(source)
         least = _without(draft, ends[-1]).load() if ends else load
         named = ", ".join(f"{each} {part.tokens:,}" for each, part in parts.items() if part.tokens)
-        what = f"what never changes is {budget.over(least)} ({named} tokens)"
+        what = f"too large, what never changes: {budget.over(least)} ({named} tokens)"
     return CannotFit(what, "compact", "raise the budget, or shorten what is too large")
