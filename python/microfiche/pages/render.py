@@ -198,13 +198,13 @@ def draw(
 def _cut(document: tuple[Segment, ...], start: tuple[int, int], end: tuple[int, int]) -> tuple[Segment, ...]:
     """The segments from one position up to another."""
     (first, begin), (last, stop) = start, end
-    parts = list(document[first : last + 1])
-    if stop == 0:
-        del parts[last - first :]
-    elif isinstance(parts[-1], str):
-        parts[-1] = parts[-1][:stop]
-    if parts and isinstance(parts[0], str):
-        parts[0] = parts[0][begin:]
+    parts: list[Segment] = []
+    for at in range(first, last + (stop > 0)):
+        segment = document[at]
+        if isinstance(segment, str):
+            # One slice, for a text may be on thousands of pages.
+            segment = segment[begin if at == first else 0 : stop if at == last else None]
+        parts.append(segment)
     return tuple(parts)
 
 
