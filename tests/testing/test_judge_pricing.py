@@ -6,7 +6,6 @@ import hashlib
 import random
 
 import pytest
-
 from microfiche.testing import pricing
 
 # Width, height, and tokens by model and detail: vision_vectors of providers' documentation and public measurements.

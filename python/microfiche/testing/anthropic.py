@@ -12,7 +12,7 @@ from collections import Counter
 from typing import Any
 
 from . import pricing
-from .rules import Limits, Object, Picture, Refused, decode, is_object, is_text, measure, need
+from .rules import Limits, Object, Picture, Refused, decode, is_object, is_text, measure, need, one_of
 
 LIMITS = Limits(
     request_bytes=32_000_000,
@@ -315,7 +315,7 @@ def _marks(body: Object) -> None:
                 if is_object(each) and each.get("cache_control") is not None:
                     marked += 1
                     need(
-                        each["cache_control"].get("type") == "ephemeral",
+                        is_object(each["cache_control"]) and each["cache_control"].get("type") == "ephemeral",
                         "cache_control.type: Input should be 'ephemeral'",
                     )
     need(marked <= 4, f"A maximum of 4 blocks with cache_control may be provided. Found {marked}.")
@@ -368,7 +368,7 @@ def _picture(block: Object, where: str, version: tuple[int, int] | None, limits:
     path = f"{where}.image.source.base64"
     declared: Any = source.get("media_type")
     need(
-        declared in limits.image_types,
+        one_of(declared, limits.image_types),
         f"{path}.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'",
     )
     weight = len(source["data"]) if isinstance(source.get("data"), str) else 0

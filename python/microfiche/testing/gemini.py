@@ -11,7 +11,7 @@ from collections import Counter
 from typing import Any
 
 from . import pricing
-from .rules import Limits, Object, Refused, decode, is_object, is_text, measure, need
+from .rules import Limits, Object, Refused, decode, is_object, is_text, measure, need, one_of
 
 LIMITS = Limits(
     request_bytes=20 * 1024 * 1024,
@@ -76,7 +76,9 @@ def check(body: Object, model: str, window: int, limits: Limits, counting: bool 
     _tools(told.get("tools"))
     count = sum(1 for content in contents for part in content["parts"] for _ in _blobs(part))
     need(count <= limits.images, f"Too many images in request: {count}, the maximum is {limits.images}")
-    output: Any = _fields(told.get("generationConfig") or {}).get("maxOutputTokens", 1)
+    config = told.get("generationConfig") or {}
+    need(is_object(config), "generation_config: not an object")
+    output: Any = _fields(config).get("maxOutputTokens", 1)
     need(type(output) is int and output >= 1, "max_output_tokens must be positive.")
     used = price(body, model)
     need(
@@ -159,6 +161,7 @@ def _part(part: Any, role: str, where: str, limits: Limits) -> None:
             f"* {where}.function_response.name: Name cannot be empty.",
         )
         need(is_object(answer.get("response")), f"* {where}.function_response.response: not an object")
+        need(isinstance(answer.get("parts") or [], list), f"* {where}.function_response.parts: not a list")
         for place, inner in enumerate(answer.get("parts") or ()):
             need(is_object(inner), f"* {where}.function_response.parts[{place}]: not an object")
             blob = _fields(inner).get("inlineData")
@@ -178,7 +181,7 @@ def _blob(blob: Any, where: str, limits: Limits) -> None:
     need(raw, f"* {where}.data: Base64 decoding failed")
     if not str(kind).startswith("image/"):
         return
-    need(kind in limits.image_types, f"Unsupported MIME type: {kind}")
+    need(one_of(kind, limits.image_types), f"Unsupported MIME type: {kind}")
     need(
         len(str(data)) <= limits.image_bytes,
         f"The image is too large: {len(str(data))} bytes of base64, the maximum is {limits.image_bytes} bytes.",
@@ -262,7 +265,9 @@ def _tools(tools: Any) -> None:
     names: set[str] = set()
     for tool in tools or ():
         need(is_object(tool), "tools: not an object")
-        for function in _fields(tool).get("functionDeclarations") or ():
+        declared = _fields(tool).get("functionDeclarations") or []
+        need(isinstance(declared, list), "tools.function_declarations: not a list")
+        for function in declared:
             need(
                 is_object(function) and is_text(function.get("name")),
                 "function_declarations.name: Name cannot be empty.",

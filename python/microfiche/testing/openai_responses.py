@@ -10,7 +10,7 @@ from typing import Any
 
 from . import pricing
 from .openai_chat import LIMITS, check_image, check_name, error
-from .rules import Limits, Object, data_url, decode, is_object, is_text, measure, need
+from .rules import Limits, Object, data_url, decode, is_object, is_text, measure, need, one_of
 
 __all__ = ["LIMITS", "check", "error", "price"]
 
@@ -136,7 +136,11 @@ def _item(item: Any, where: str, model: str) -> None:
     )
     if kind == "message":
         role = item.get("role")
-        need(role in _PARTS, f"Invalid value: '{role}'. Supported values are: {list(_PARTS)}.", param=f"{where}.role")
+        need(
+            one_of(role, _PARTS),
+            f"Invalid value: '{role}'. Supported values are: {list(_PARTS)}.",
+            param=f"{where}.role",
+        )
         content = item.get("content")
         need(isinstance(content, (str, list)), f"Missing required parameter: '{where}.content'.", param=where)
         for at, part in enumerate(content if isinstance(content, list) else ()):
@@ -163,6 +167,8 @@ def _item(item: Any, where: str, model: str) -> None:
             _part(part, _PARTS["user"], f"{where}.output[{at}]", model)
     elif kind == "reasoning":
         need(isinstance(item.get("summary"), list), f"Missing required parameter: '{where}.summary'.", param=where)
+        sealed = item.get("encrypted_content")
+        need(sealed is None or isinstance(sealed, str), f"Invalid type for '{where}.encrypted_content'.", param=where)
 
 
 def _part(part: Any, allowed: tuple[str, ...], where: str, model: str) -> None:

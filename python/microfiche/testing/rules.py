@@ -7,7 +7,7 @@ import binascii
 import json
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
@@ -44,6 +44,11 @@ def need(condition: Any, message: str, status: int = 400, **fields: Any) -> None
 def is_text(value: Any) -> bool:
     """A string that is not empty."""
     return isinstance(value, str) and value != ""
+
+
+def one_of(value: Any, words: Container[str]) -> bool:
+    """A string that is one of these."""
+    return isinstance(value, str) and value in words
 
 
 def is_object(value: Any) -> TypeGuard[Object]:
