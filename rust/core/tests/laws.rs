@@ -145,6 +145,17 @@ fn laws(pieces: &[Piece], options: &Options) -> Result<(), TestCaseError> {
         // Each page alone holds what lies between its ends, so that a page break parts no mark.
         let alone = read(std::slice::from_ref(page), options).unwrap();
         prop_assert_eq!(alone, cut(pieces, page));
+        let mut turns = Vec::new();
+        if matches!(pieces[page.start.segment], Piece::Text(_)) {
+            let before = pieces[..page.start.segment].iter().rev().find_map(turn);
+            turns.extend(before.or(options.inside));
+        }
+        for each in cut(pieces, page).iter().filter_map(turn) {
+            if !turns.contains(&each) {
+                turns.push(each);
+            }
+        }
+        prop_assert_eq!(&page.turns, &turns);
         for (code_point, count) in &page.escapes {
             *escapes.entry(*code_point).or_insert(0) += count;
         }
@@ -165,6 +176,13 @@ fn laws(pieces: &[Piece], options: &Options) -> Result<(), TestCaseError> {
         .retain(|code_point, _| !matches!(atlas.glyph(*code_point), Some(microfiche_core::Glyph::Wide(..))));
     prop_assert_eq!(escapes, missing);
     Ok(())
+}
+
+fn turn(piece: &Piece) -> Option<u64> {
+    match piece {
+        Piece::Bar { turn, .. } => Some(*turn),
+        Piece::Text(_) => None,
+    }
 }
 
 /// Code points of a text, surrogates one by one; none of a bar.
