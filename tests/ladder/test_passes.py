@@ -85,17 +85,20 @@ def same_prefix(plan: mf.Plan, fit: mf.Context, before: list[str], lines: list[s
         assert old[: old.index(end)] == new[: new.index(end)]
 
 
-def test_one_mark_on_the_last_full_page_and_four_in_all() -> None:
+@pytest.mark.parametrize("places", [(), (0, -1, -3, -5), (-1, -3, -5, -7), (0, -1)])
+def test_one_mark_on_the_last_full_page_and_four_in_all(places: tuple[int, ...]) -> None:
     story = growing(2, 40)
     messages = story.native("anthropic")
     marked = {"type": "ephemeral"}
-    for at in (0, -1, -3, -5):
+    for at in places:
         content = messages[at]["content"]
         blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
         messages[at] = {**messages[at], "content": [*blocks[:-1], {**blocks[-1], "cache_control": marked}]}
+    before = json.dumps(messages)
     fit = mf.compact(messages, model="claude-opus-5", budget=40_000)
-    text = json.dumps(fit.messages)
-    assert text.count('"cache_control"') == 4
+    assert json.dumps(messages) == before
+    assert json.dumps(fit.messages).count('"cache_control"') == min(len(places) + 1, 4)
+    assert "cache-marks" not in json.dumps(fit.receipt.repairs)
     middle = next(m["content"] for m in fit.messages if "Earlier turns" in json.dumps(m)[:200])
     carriers = [at for at, block in enumerate(middle) if "cache_control" in block]
     assert len(carriers) == 1

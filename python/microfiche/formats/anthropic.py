@@ -128,14 +128,47 @@ def _image(block: dict[str, Any], owner: Literal["user", "tool"]) -> Image | Opa
 
 
 def write(history: History) -> tuple[dict[str, Any], list[Note]]:
-    """Write a request body. Native objects in the history are taken to be of this wire."""
+    """Write a request body. Native objects in the history are taken to be of this wire.
+
+    Where a page bears a cache mark and there are more than four, the earliest of the caller's own go.
+    """
     body = common.open_request(history)
     if history.system is not None:
         body["system"] = _write_content(history.system.parts)
     if history.tools is not None:
         body["tools"] = history.tools
     body[LIST_KEY] = write_messages(history.messages)
-    return body, []
+    taken = _spare_marks(body) if common.has_pages(history.messages) else 0
+    return body, [Note("write", f"cache marks taken off to leave one for the pages ({taken})")] if taken else []
+
+
+def _spare_marks(body: dict[str, Any]) -> int:
+    """Take off the cache marks above four, the earliest first, none of a message with pages; how many."""
+    marks: list[dict[str, Any]] = []
+    free: list[dict[str, Any]] = []
+    for message in body[LIST_KEY]:
+        content = message.get("content")
+        blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+        found = [block for block in blocks if block.get("cache_control")]
+        marks += found
+        if not any("transformations" in block for block in blocks):
+            free += [block for block in found if block.get("type") in _FRESH]
+    for key in ("system", "tools"):
+        value = body.get(key)
+        marks += (
+            [each for each in value if isinstance(each, dict) and each.get("cache_control")]
+            if isinstance(value, list)
+            else []
+        )
+    spare = free[: max(len(marks) - _MARKS, 0)]
+    for block in spare:
+        del block["cache_control"]
+    return len(spare)
+
+
+_MARKS = 4
+# Blocks that are written anew, so that nothing of the caller's is changed.
+_FRESH = frozenset({"text", "image", "tool_use", "tool_result"})
 
 
 def write_messages(messages: list[Message]) -> list[dict[str, Any]]:
