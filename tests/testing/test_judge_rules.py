@@ -258,7 +258,7 @@ FAULTS: list[tuple[str, str, Callable[[Body], None]]] = [
     ("anthropic", "invalid base64", edit("messages.4.content.0.source.data", "")),
     ("anthropic", "Could not process image", edit("messages.4.content.0.source.data", "AAAA")),
     ("anthropic", "max allowed size: 8000", edit("messages.2.content.1.content.0", claude_image(b64(8001, 8)))),
-    ("anthropic", "would be resized", edit("messages.4.content.0", claude_image(b64(2600, 100), transformations=STRICT))),
+    ("anthropic", "would be resized", edit("messages.4.content.0", claude_image(b64(2600, 9), transformations=STRICT))),
     ("anthropic", "surrogate", edit("messages.0.content", "half \ud83d")),
     ("anthropic", "not valid JSON", edit("messages.1.content.2.input", {"x": float("nan")})),
     ("anthropic", "not valid JSON", edit("messages.1.content.2.input", {"x": b"bytes"})),
@@ -277,7 +277,7 @@ FAULTS: list[tuple[str, str, Callable[[Body], None]]] = [
     ("openai_chat", "Duplicate tool call ids", edit("messages.2.tool_calls.0.id", "c2")),
     ("openai_chat", "[] is too short", edit("messages.5.tool_calls", [])),
     ("openai_chat", "string too long", edit("messages.2.tool_calls.0.id", "c" * 41)),
-    ("openai_chat", "does not match pattern", edit("messages.2.tool_calls.0.function", {"name": "a b", "arguments": ""})),
+    ("openai_chat", "does not match pattern", edit("messages.2.tool_calls.0.function", {"name": "a b"})),
     ("openai_chat", "expected a string", edit("messages.2.tool_calls.0.function", {"name": "a", "arguments": {}})),
     ("openai_chat", "tool_calls", edit("messages.1.tool_calls", [{"id": "x"}])),
     ("openai_chat", "Invalid value: 'image_url'", edit("messages.4.content.+", gpt_image())),
@@ -301,7 +301,7 @@ FAULTS: list[tuple[str, str, Callable[[Body], None]]] = [
     ("openai_responses", "Duplicate output", edit("input.6.call_id", "c1")),
     ("openai_responses", "Duplicate tool call", edit("input.4.call_id", "c1")),
     ("openai_responses", "string too long", edit("input.3.call_id", "c" * 65)),
-    ("openai_responses", "required following item", edit("input.+", {"type": "reasoning", "id": "rs_2", "summary": []})),
+    ("openai_responses", "required following item", edit("input.+", {"type": "reasoning", "summary": []})),
     ("openai_responses", "required following item", edit("input.+2", {"role": "user", "content": "wait"})),
     ("openai_responses", "summary", edit("input.1.summary", ...)),
     ("openai_responses", "'output_text' and 'refusal'", edit("input.2.content", [{"type": "input_text", "text": "x"}])),
@@ -364,7 +364,7 @@ def test_what_is_no_request_is_refused(provider: str, body: Any) -> None:
 def test_any_damage_is_judged_and_never_raises(provider: str) -> None:
     """Values of any kind anywhere: a verdict comes, and a judge that is asked again says the same."""
     source = random.Random(provider)
-    for _ in range(1_500):
+    for _ in range(600):
         body = SOUND[provider]()
         damage(body, source)
         assert verdict(provider, body) == verdict(provider, body)

@@ -120,7 +120,7 @@ def _price(part: Object, model: str, detail: str) -> int:
 def _price_blob(blob: Object, part: Object, model: str, detail: str) -> int:
     own = _fields(part.get("mediaResolution") or {}) if is_object(part.get("mediaResolution")) else {}
     level = str(own.get("level", "")).removeprefix("MEDIA_RESOLUTION_").lower() or detail
-    raw = decode(_fields(blob).get("data"))
+    raw = decode(_fields(blob).get("data"), any_form=True)
     seen = measure(raw) if raw else None
     return pricing.image_tokens(*(seen[1:] if seen else (1024, 1024)), model, level)
 
@@ -177,7 +177,7 @@ def _blob(blob: Any, where: str, limits: Limits) -> None:
     told = _fields(blob)
     kind, data = told.get("mimeType"), told.get("data")
     need(is_text(kind), f"* {where}.mime_type: mime type must not be empty")
-    raw = decode(data)
+    raw = decode(data, any_form=True)  # as protocol buffers read it
     need(raw, f"* {where}.data: Base64 decoding failed")
     if not str(kind).startswith("image/"):
         return

@@ -107,8 +107,11 @@ class Picture:
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 
 
-def decode(data: Any) -> bytes | None:
-    """The bytes of base64 in its standard form, else ``None``."""
+def decode(data: Any, any_form: bool = False) -> bytes | None:
+    """The bytes of base64 in its standard form, else ``None``; ``any_form`` takes the URL form without padding too."""
+    if any_form and isinstance(data, str):
+        data = data.translate({45: 43, 95: 47}).rstrip("=")
+        data += "=" * (-len(data) % 4)
     if not is_text(data) or len(data) % 4 or not _BASE64.fullmatch(data):
         return None
     try:
