@@ -139,14 +139,13 @@ class Packer:
         self._long: dict[str, bytes] = {}
 
     def pack(self, payload: Mapping[str, Any], message: Message | None) -> tuple[str, bytes]:
-        """The payload's text, and the digests of the blobs it mentions end to end."""
+        """The payload's text, and the digests of the blobs it needs end to end: pictures, then others as mentioned."""
         for key in payload:
             if key == "message" or key.startswith("$"):
                 raise BadInput(f"a payload cannot have the key {key!r}", cure="choose another key")
         self._mentioned = {}
         if message is not None:
             self._pictures = {base64.b64encode(data).decode("ascii"): self._blob(data) for data in _pictures(message)}
-            self._mentioned = {}
         try:
             value = self._value(dict(payload), 0)
             if message is not None:

@@ -338,11 +338,12 @@ def _derived(db: sqlite3.Connection) -> None:
     for (line,) in db.execute("PRAGMA integrity_check(1)"):
         if line != "ok":
             raise _Bad(line, "SQLite's check of tables and indexes")
-    fresh = sqlite3.connect(":memory:")
+    fresh = sqlite3.connect(":memory:", isolation_level=None)
     try:
         for statement in sqlite.statements():
             if statement.startswith(("CREATE TABLE running", "CREATE VIRTUAL TABLE search")):
                 fresh.execute(statement)
+        fresh.execute("BEGIN")  # one segment of the search for all, not one an entry
         last = 0
         while rows := db.execute(
             f"SELECT {sqlite.COLUMNS} FROM entries NOT INDEXED WHERE id > ? ORDER BY id LIMIT 64", (last,)
