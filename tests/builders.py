@@ -369,14 +369,15 @@ def random_story(seed: int) -> Story:
     elif source.random() < 0.5:
         story.says("I am ready.")
     paths = [f"src/{noun}.py" for noun in source.sample(NOUNS, 4)]
-    for step in range(source.randrange(4, 40)):
-        _step(story, source, seed * 1_000 + step, paths)
+    for at in range(source.randrange(4, 40)):
+        step(story, source, seed * 1_000 + at, paths)
     if source.random() < 0.2:
         story.uses(("run", {"command": "make"}, "late"), answered=False)
     return story
 
 
-def _step(story: Story, source: random.Random, seed: int, paths: list[str]) -> None:
+def step(story: Story, source: random.Random, seed: int, paths: list[str]) -> None:
+    """One more thing that happens, whatever it is."""
     thinking = prose(seed, 12) if source.random() < 0.3 else ""
     path = source.choice(paths)
     kind = source.choice(["read", "range", "write", "log", "fail", "many", "shot", "user", "say", "strange", "big"])

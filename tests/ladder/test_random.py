@@ -151,7 +151,62 @@ def accounted(history: Any, fit: mf.Context, source: Any, projection: Any) -> No
         assert "Left out here: " in told
 
 
-@settings(max_examples=120, deadline=None)
+def check_growth(seed: int) -> int:
+    """One history that grows under one budget, the plan handed on; says how many passes had full pages to keep."""
+    source = random.Random(seed)
+    story = builders.random_story(seed)
+    for at in range(source.randrange(10, 40)):
+        builders.step(story, source, seed * 1_000 + 500 + at, ["a.py", "b.py", "c.py", "d.py"])
+    wire = source.choice(builders.WIRES)
+    model, vision = source.choice(MODELS)
+    ends = [at for at, event in enumerate(story.events) if not isinstance(event, builders.Result)]
+    stops = sorted(source.sample(ends[1:], min(4, len(ends) - 1)))
+    policy = mf.Policy(image_bytes=source.choice((18 << 20, 200_000)), screenshots=source.choice((0, 3)))
+    whole = formats.read(story.native(wire), wire)
+    budget = int(mf.count(whole, model=model, vision=vision) * source.uniform(0.1, 0.6)) + 1
+    plan: mf.Plan | None = None
+    kept = 0
+    for stop in [*stops, len(story.events)]:
+        native = builders.Story(story.events[:stop]).native(wire)
+        options = {"model": model, "vision": vision, "budget": budget, "format": wire, "policy": policy}
+        try:
+            fit = mf.compact(native, plan=plan, **options)  # type: ignore[arg-type]
+        except mf.CannotFit:
+            continue
+        assert fit.tokens <= budget
+        assert mf.validate(fit.request, wire, model=model) == []
+        if plan is not None and plan:
+            moved_down_only(plan, fit.plan)
+            kept += bool(plan.archive and plan.archive.full)
+        again = mf.compact(native, plan=fit.plan, **options)  # type: ignore[arg-type]
+        assert (again.plan, again.messages, again.digest) == (fit.plan, fit.messages, fit.digest)
+        history = formats.read(native, wire)
+        turns, _ = _source(history, wire)
+        if fit.plan:
+            accounted(history, fit, turns, project(turns, fit.plan))
+        plan = fit.plan
+    return kept
+
+
+def moved_down_only(old: mf.Plan, new: mf.Plan) -> None:
+    """What was elided, dropped, paged or omitted is so still, or stands a rung below."""
+    last = max((end for _, end in new.omitted), default=0)
+    assert all(spot in new.elided or spot[0] <= last for spot in old.elided)
+    assert all(spot in new.dropped or spot[0] <= last for spot in old.dropped)
+    assert max((end for _, end in old.omitted), default=0) <= last
+    if old.archive is None:
+        return
+    if new.archive is None or new.archive.first != old.archive.first:
+        assert last >= old.archive.last
+        return
+    assert new.archive.last >= old.archive.last
+    assert new.archive.left_out >= old.archive.left_out
+    assert new.archive.full[: len(old.archive.full)] == old.archive.full
+    frozen = old.archive.full[-1].upto[0] if old.archive.full else 0
+    assert [turn for turn in new.archive.beside if turn <= frozen] == [t for t in old.archive.beside if t <= frozen]
+
+
+@settings(max_examples=80, deadline=None)
 @given(st.integers(0, 1 << 32))
 def test_random_histories(seed: int) -> None:
     check(seed)
@@ -161,3 +216,14 @@ def test_random_histories(seed: int) -> None:
 def test_ten_thousand_histories() -> None:
     ends = Counter(check(seed) for seed in range(10_000))
     assert min(ends[end] for end in ("pages", "smaller", "under budget", "cannot fit")) > 300, ends
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 1 << 32))
+def test_random_histories_that_grow(seed: int) -> None:
+    check_growth(seed)
+
+
+@pytest.mark.full
+def test_many_histories_that_grow() -> None:
+    assert sum(check_growth(seed) for seed in range(500)) > 300
