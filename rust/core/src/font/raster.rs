@@ -148,8 +148,9 @@ impl Coverage {
         };
         let (from, to) = (if starts { -1.0 } else { 0.0 }, if ends { 1.0 } else { 0.0 });
         self.fill(&[corner(a, from, 1.0), corner(b, to, 1.0), corner(b, to, -1.0), corner(a, from, -1.0)]);
-        self.touch(a, pen);
-        self.touch(b, pen);
+        if !starts {
+            self.touch(a, pen);
+        }
     }
 }
 
