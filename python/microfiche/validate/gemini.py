@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from microfiche.validate import images
-from microfiche.validate.draft import BEGINS, EMPTY, NO_RESULT, Draft, Limits, Object
+from microfiche.validate.draft import BEGINS, CONTINUE, EMPTY, NO_RESULT, Draft, Limits, Object
 from microfiche.validate.pairs import Ledger, Slot, as_object, settle, short, string
 
 # providers.md §1: 3,600 images at most on any host. The bytes of a request differ between the hosts and
@@ -46,6 +46,7 @@ def check(draft: Draft) -> None:
             draft.fault("empty-message", content, "there are no parts", "leave the content out", "a marker put in")
             content["parts"] = [{"text": EMPTY}]
     _first(draft)
+    _last(draft)
     _signatures(draft)
     pictures = list(_pictures(draft))
     images.check(draft, pictures, strict_type=False, any_kind=True)
@@ -220,14 +221,30 @@ def _first(draft: Draft) -> None:
         draft.messages.insert(0, {"role": "user", "parts": [{"text": BEGINS}]})
 
 
+def _version(model: str | None) -> tuple[int, int] | None:
+    found = re.search(r"gemini-(\d+)(?:\.(\d+))?", model.lower()) if model else None
+    return (int(found[1]), int(found[2] or 0)) if found else None
+
+
+def _last(draft: Draft) -> None:
+    # "Requests ending with a model turn are not supported.": models after 3.1 (pipecat pull request 5821).
+    version = _version(draft.model)
+    last = draft.messages[-1]
+    if version is None or version <= (3, 1) or last.get("role") != "model":
+        return
+    what = "this model refuses contents that end with the model's"
+    draft.fault("final-assistant", last, what, "end with a user content", "a short user content added")
+    draft.messages.append({"role": "user", "parts": [{"text": CONTINUE}]})
+
+
 def _signatures(draft: Draft) -> None:
     """From Gemini 3 on, the first call of each step of the current turn carries its thought signature.
 
     The current turn begins at the last content in which the user says something. For calls made elsewhere
     the documentation names a stand-in value.
     """
-    found = re.search(r"gemini-(\d+)", draft.model.lower()) if draft.model else None
-    if found is None or int(found[1]) < 3:
+    version = _version(draft.model)
+    if version is None or version < (3, 0):
         return
     contents = draft.messages
     start = len(contents)

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from microfiche.validate import images
-from microfiche.validate.draft import EMPTY, NO_RESULT, Draft, Limits, Object, as_text
+from microfiche.validate.anthropic import claude_version
+from microfiche.validate.draft import CONTINUE, EMPTY, NO_RESULT, Draft, Limits, Object, as_text
 from microfiche.validate.pairs import Ledger, Slot, as_object, clean, drop_copies, parse_object, rename, short, string
 
 LIMITS = Limits(
@@ -25,6 +26,10 @@ _ROLES = ("developer", "system", "user", "assistant", "tool", "function")
 # "string does not match pattern. Expected … '^[a-zA-Z0-9_\\.-]+$'", "maximum length 64"; older models
 # refuse the dot.
 _NAME = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
+# Hosts of these hold names to their own rule: "Function name was … but must be a-z, A-Z, 0-9, or contain underscores
+# and dashes, with a maximum length of 64" (Mistral); of the two that Claude has, the shorter length.
+_STRICT = ("claude", "stral", "deepseek")
+_STRICT_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _ID_LENGTH = 40  # "messages[1].tool_calls[0].id: string too long. Expected a string with maximum length 40"
 _MEDIA = ("image_url", "input_audio", "file")
 _OPENAI = re.compile(r"(?:^|/)(?:gpt-\d|chatgpt|codex|o[1-9](?:-|$))")
@@ -45,6 +50,7 @@ def check(draft: Draft) -> None:
     for message in draft.messages:
         _content(draft, message)
     _move_images(draft)
+    _last(draft)
     pictures = list(_pictures(draft))
     images.check(draft, pictures, strict_type=False, any_kind=_foreign(draft))
     _tools(draft)
@@ -119,6 +125,8 @@ def _kind(call: Any) -> str:
 def _name_ok(draft: Draft, name: Any) -> bool:
     if not isinstance(name, str) or not name:
         return False
+    if any(_named(draft, word) for word in _STRICT):
+        return _STRICT_NAME.fullmatch(name) is not None
     return _foreign(draft) or _NAME.fullmatch(name) is not None
 
 
@@ -331,6 +339,19 @@ def _move_images(draft: Draft) -> None:
     if moved:
         out.append({"role": "user", "content": moved})
     draft.messages[:] = out
+
+
+def _last(draft: Draft) -> None:
+    """The list ends with the assistant only where the model goes on from there."""
+    last = draft.messages[-1]
+    if last["role"] != "assistant" or last.get("prefix"):
+        return
+    # "Expected last role User or Tool (or Assistant with prefix True)"; Claude's own rule reaches through gateways.
+    claude = claude_version(draft.model)
+    if _named(draft, "stral") or (claude is not None and claude >= (4, 6)):
+        what = "this model refuses a list that ends with the assistant"
+        draft.fault("final-assistant", last, what, "end with a user message", "a short user message added")
+        draft.messages.append({"role": "user", "content": CONTINUE})
 
 
 def _pictures(draft: Draft) -> Iterator[images.Picture]:
