@@ -324,7 +324,7 @@ FAULTS: list[tuple[str, str, Callable[[Body], None]]] = [
     ("gemini", "number of function response parts", edit("contents.2.parts.0", ...)),
     ("gemini", "number of function response parts", edit("contents.+2", {"role": "user", "parts": [{"text": "wait"}]})),
     ("gemini", "immediately after a function call turn", edit("contents.1.parts", [{"text": "no call"}])),
-    ("gemini", "after a user turn", edit("contents.+1", {"role": "model", "parts": [{"text": "first"}]})),
+    ("gemini", "ending with a model turn", edit("contents.4", ...)),
     ("gemini", "named as the functions", edit("contents.2.parts.0.functionResponse.name", "other")),
     ("gemini", "followed by a function response", edit("contents.+", {"role": "model", "parts": [CALL]})),
     ("gemini", "only allowed in turns of role model", edit("contents.0.parts.+", CALL)),

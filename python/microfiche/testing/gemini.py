@@ -71,6 +71,7 @@ def check(body: Object, model: str, window: int, limits: Limits, counting: bool 
         for place, part in enumerate(content["parts"]):
             _part(part, content.get("role", "user"), f"{where}.parts[{place}]", limits)
     _order(contents)
+    _end(contents, model)
     _signatures(contents, model)
     _system(told.get("systemInstruction"))
     _tools(told.get("tools"))
@@ -194,12 +195,13 @@ def _blob(blob: Any, where: str, limits: Limits) -> None:
 
 
 def _order(contents: list[Object]) -> None:
-    """User first; calls behind a user's turn; their responses right behind, as many and of the same names."""
+    """User first; the responses to calls right behind them, as many and of the same names.
+
+    Neighbours of one role are let through: Google's own command line sends a model's text and calls apart.
+    """
     need(contents[0].get("role", "user") != "model", "Please ensure that multiturn requests begin with a user turn.")
     asked: Counter[str] = Counter()
-    before = ""
     for content in contents:
-        role = content.get("role", "user")
         parts = [_fields(part) for part in content["parts"]]
         calls = [part["functionCall"] for part in parts if "functionCall" in part]
         answers = [part["functionResponse"] for part in parts if "functionResponse" in part]
@@ -216,22 +218,28 @@ def _order(contents: list[Object]) -> None:
             names = Counter(str(answer["name"]) for answer in answers)
             need(names == asked, "Please ensure that function responses are named as the functions that were called.")
         if calls:
-            need(
-                before != "model",
-                "Please ensure that function call turn comes immediately after a user turn or after a function "
-                "response turn.",
-            )
             ids = [call["id"] for call in calls if call.get("id")]
             need(len(ids) == len(set(ids)), "Function call ids must be unique.")
         asked = Counter(str(call["name"]) for call in calls)
-        before = role
     need(not asked, "Please ensure that function call turn is followed by a function response turn.")
+
+
+def _version(model: str) -> tuple[int, int] | None:
+    found = re.search(r"gemini-(\d+)(?:\.(\d+))?", model)
+    return (int(found[1]), int(found[2] or 0)) if found else None
+
+
+def _end(contents: list[Object], model: str) -> None:
+    """Models after 3.1 take no prefill (github.com/pipecat-ai/pipecat/pull/5821)."""
+    version = _version(model)
+    prefill = contents[-1].get("role", "user") != "model" or version is None or version <= (3, 1)
+    need(prefill, "Requests ending with a model turn are not supported.")
 
 
 def _signatures(contents: list[Object], model: str) -> None:
     """From Gemini 3 on, the first call of every step of the current turn carries its thought signature."""
-    generation = re.search(r"gemini-(\d+)", model)
-    if generation is None or int(generation[1]) < 3:
+    version = _version(model)
+    if version is None or version < (3, 0):
         return
     start = 0
     for at, content in enumerate(contents):

@@ -31,6 +31,9 @@ _FIELDS = frozenset(
 )
 _NAME = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _ID_LENGTH = 40
+# A gateway hands Claude's calls on to Anthropic's own rules.
+_CLAUDE_ID = re.compile(r"[a-zA-Z0-9_-]+")
+_CLAUDE_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _ROLES = ("developer", "system", "user", "assistant", "tool", "function")
 _PARTS = {
     "user": ("text", "image_url", "input_audio", "file"),
@@ -67,10 +70,12 @@ def check(body: Object, model: str, window: int, limits: Limits, counting: bool 
     _pairs(messages, model)
     _tools(body.get("tools"))
     output = _output(body, model)
-    if "mistral" in model or "ministral" in model:
-        last = messages[-1]["role"]
+    claude = pricing.claude_version(model)
+    if "stral" in model or (claude is not None and claude >= (4, 6)):
+        last = messages[-1]
         need(
-            last in ("user", "tool"), f"Expected last role User or Tool (or Assistant with prefix True) but got {last}"
+            last["role"] != "assistant" or ("stral" in model and last.get("prefix")),
+            "Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant",
         )
     count = sum(1 for message in messages for part in _parts(message) if part["type"] == "image_url")
     need(count <= limits.images, f"Too many images in request: {count}, maximum allowed: {limits.images}")
@@ -179,7 +184,7 @@ def _part(part: Any, role: str, where: str, model: str) -> None:
     need(is_object(part) and is_text(part.get("type")), f"Missing required parameter: '{where}.type'.", param=where)
     kind = part["type"]
     allowed = _PARTS[role]
-    if role == "tool" and ("claude" in model or "mistral" in model or "pixtral" in model):
+    if role == "tool" and ("claude" in model or "stral" in model):
         allowed = ("text", "image_url")
     need(
         kind in allowed,
@@ -232,8 +237,10 @@ def _call(call: Any, where: str, model: str) -> None:
     need(kind in ("function", "custom"), f"Missing required parameter: '{where}.type'.", param=f"{where}.type")
     id_ = call.get("id")
     need(is_text(id_), f"Missing required parameter: '{where}.id'.", param=f"{where}.id")
+    if "claude" in model:
+        need(_CLAUDE_ID.fullmatch(id_), "tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'")
     need(
-        len(id_) <= _ID_LENGTH,
+        len(id_) <= _ID_LENGTH or "claude" in model,
         f"Invalid '{where}.id': string too long. Expected a string with maximum length {_ID_LENGTH}, but got a string "
         f"with length {len(id_)} instead.",
         param=f"{where}.id",
@@ -241,7 +248,11 @@ def _call(call: Any, where: str, model: str) -> None:
     )
     inner: Any = call.get(kind)
     need(is_object(inner), f"Missing required parameter: '{where}.{kind}'.", param=where)
-    check_name(inner.get("name"), f"{where}.{kind}.name")
+    if "claude" in model:
+        named = is_text(inner.get("name")) and _CLAUDE_NAME.fullmatch(inner["name"])
+        need(named, "tool_use.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'")
+    else:
+        check_name(inner.get("name"), f"{where}.{kind}.name")
     given = inner.get("arguments" if kind == "function" else "input")
     need(isinstance(given, str), f"Invalid type for '{where}.{kind}.arguments': expected a string.", param=where)
 

@@ -87,7 +87,22 @@ def image_tokens(width: int, height: int, model: str, detail: str = "auto") -> i
         return _openai(width, height, bare, detail)
     if bare.startswith("grok"):  # docs.x.ai tells no formula; two measured sizes give this one
         return ceil(width / 32) * ceil(height / 32) + 4
+    if "deepseek" in bare:
+        return _deepseek(width, height)
+    if "stral" in bare:  # mistral_common 1.13: cells of 28 px, a mark behind every row, 1540 px at most
+        scale = min(1.0, 1540 / max(width, height))
+        across, down = ceil(round(width * scale) / 28), ceil(round(height * scale) / 28)
+        return max(down, 1) * (max(across, 1) + 1)
     return ceil(width / 28) * ceil(height / 28)
+
+
+def _deepseek(width: int, height: int) -> int:
+    """The image processor of DeepSeek v4.1 in vLLM: cells of 42 px, small images enlarged, 1,024 tokens at most."""
+    if width * height < 544 * 544:
+        scale = sqrt(544 * 544 / (width * height))
+        width, height = floor(width * scale), floor(height * scale)
+    down, across = ceil(ceil(height / 14) / 3), ceil(ceil(width / 14) / 3)
+    return min(down * (across + 1) + 2, 1024)
 
 
 def fitting(width: int, height: int, version: tuple[int, int]) -> tuple[int, int]:
