@@ -6,9 +6,11 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from microfiche.messages import Image, Message, Opaque, Reasoning, Text, ToolCall, ToolResult, Turn
 
+from .exact import runs
 from .render import Bar, Segment
 
 Spot = tuple[int, ...]
@@ -21,15 +23,27 @@ BLOB = 2_000
 BESIDE = "(these words stand as text beside the page)"
 
 
+class Pointer(NamedTuple):
+    """Where a pointer stands on the pages, (segment, offset), the run it stands for, and what that is written in."""
+
+    at: tuple[int, int]
+    run: str
+    kind: str
+
+
 @dataclass(slots=True)
 class Script:
-    """Segments in normal form, with the spots of the first and last part in each, and what was left off the pages."""
+    """Segments in normal form, with the spots of the first and last part in each, and what was left off the pages.
+
+    A long run of high entropy is a pointer in the text: drawn, it would derail a reader.
+    """
 
     segments: list[Segment] = field(default_factory=list)
     spots: list[Spot] = field(default_factory=list)
     lasts: list[Spot] = field(default_factory=list)
     reasoning: int = 0
     opaque: dict[str, int] = field(default_factory=dict)
+    pointers: list[Pointer] = field(default_factory=list)
 
     def bar(self, spot: Spot, turn: int, kind: str) -> None:
         self.segments.append(Bar(turn, kind))
@@ -40,6 +54,7 @@ class Script:
         """Append text; adjacent texts become one segment."""
         if not text:
             return
+        text = self._without_runs(spot, text)
         if self.segments and isinstance(self.segments[-1], str):
             self.segments[-1] += text
             self.lasts[-1] = spot
@@ -47,6 +62,21 @@ class Script:
             self.segments.append(text)
             self.spots.append(spot)
             self.lasts.append(spot)
+
+    def _without_runs(self, spot: Spot, text: str) -> str:
+        last = self.segments[-1] if self.segments else None
+        segment, offset = (len(self.segments) - 1, len(last)) if isinstance(last, str) else (len(self.segments), 0)
+        pieces: list[str] = []
+        at = 0
+        for run in runs(text):
+            before = text[at : run.start]
+            offset += len(before)
+            pointer = f"[{run.end - run.start} characters of {run.kind}, turn {spot[0]}]"
+            self.pointers.append(Pointer((segment, offset), text[run.start : run.end], run.kind))
+            pieces += before, pointer
+            offset += len(pointer)
+            at = run.end
+        return "".join((*pieces, text[at:])) if pieces else text
 
 
 def clean_name(name: str) -> str:
