@@ -70,11 +70,11 @@ def check(body: Object, model: str, window: int, limits: Limits, counting: bool 
     _pairs(messages, model)
     _tools(body.get("tools"))
     output = _output(body, model)
-    claude = pricing.claude_version(model)
-    if "stral" in model or (claude is not None and claude >= (4, 6)):
+    claude, mistral = pricing.claude_version(model), pricing.is_mistral(model)
+    if mistral or (claude is not None and claude >= (4, 6)):
         last = messages[-1]
         need(
-            last["role"] != "assistant" or ("stral" in model and last.get("prefix")),
+            last["role"] != "assistant" or (mistral and last.get("prefix")),
             "Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant",
         )
     count = sum(1 for message in messages for part in _parts(message) if part["type"] == "image_url")
@@ -184,7 +184,7 @@ def _part(part: Any, role: str, where: str, model: str) -> None:
     need(is_object(part) and is_text(part.get("type")), f"Missing required parameter: '{where}.type'.", param=where)
     kind = part["type"]
     allowed = _PARTS[role]
-    if role == "tool" and ("claude" in model or "stral" in model):
+    if role == "tool" and ("claude" in model or pricing.is_mistral(model)):
         allowed = ("text", "image_url")
     need(
         kind in allowed,

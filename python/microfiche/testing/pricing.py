@@ -13,7 +13,7 @@ from functools import lru_cache
 from math import ceil, floor, sqrt
 from typing import Any
 
-__all__ = ["claude_version", "fitting", "image_tokens", "json_tokens", "text_tokens"]
+__all__ = ["claude_version", "fitting", "image_tokens", "is_mistral", "json_tokens", "text_tokens"]
 
 # Pieces as the o200k vocabulary cuts them: a word takes the one mark or blank before it and splits at capitals;
 # digits go by three; marks take the line ends behind them; runs of blanks are one piece each. Within 10 % of that
@@ -39,6 +39,11 @@ def claude_version(model: str) -> tuple[int, int] | None:
     numbers = [int(part) for part in re.split(r"[-.@:/_]", model.partition("claude")[2]) if part.isdecimal()]
     numbers = [number for number in numbers if number < 100]
     return (numbers[0], numbers[1] if len(numbers) > 1 else 0) if numbers else None
+
+
+def is_mistral(model: str) -> bool:
+    """Mistral, Ministral, Codestral; Pixtral, Mixtral."""
+    return "stral" in model or "xtral" in model
 
 
 def _factor(model: str) -> float:
@@ -89,7 +94,7 @@ def image_tokens(width: int, height: int, model: str, detail: str = "auto") -> i
         return ceil(width / 32) * ceil(height / 32) + 4
     if "deepseek" in bare:
         return _deepseek(width, height)
-    if "stral" in bare:  # mistral_common 1.13: cells of 28 px, a mark behind every row, 1540 px at most
+    if is_mistral(bare):  # mistral_common 1.13: cells of 28 px, a mark behind every row, 1540 px at most
         scale = min(1.0, 1540 / max(width, height))
         across, down = ceil(round(width * scale) / 28), ceil(round(height * scale) / 28)
         return max(down, 1) * (max(across, 1) + 1)

@@ -28,7 +28,7 @@ _ROLES = ("developer", "system", "user", "assistant", "tool", "function")
 _NAME = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 # Hosts of these hold names to their own rule: "Function name was … but must be a-z, A-Z, 0-9, or contain underscores
 # and dashes, with a maximum length of 64" (Mistral); of the two that Claude has, the shorter length.
-_STRICT = ("claude", "stral", "deepseek")
+_STRICT = ("claude", "stral", "xtral", "deepseek")
 _STRICT_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _ID_LENGTH = 40  # "messages[1].tool_calls[0].id: string too long. Expected a string with maximum length 40"
 _MEDIA = ("image_url", "input_audio", "file")
@@ -69,6 +69,10 @@ def _own(draft: Draft) -> bool:
 
 def _named(draft: Draft, word: str) -> bool:
     return draft.model is not None and word in draft.model.lower()
+
+
+def _mistral(draft: Draft) -> bool:
+    return _named(draft, "stral") or _named(draft, "xtral")  # ministral, codestral; pixtral, mixtral
 
 
 def _calls(draft: Draft, message: Object) -> None:
@@ -311,7 +315,7 @@ def _part(draft: Draft, role: str, part: Any, place: str) -> Any:
 
 def _move_images(draft: Draft) -> None:
     """Images of tool messages go to a user message behind the batch."""
-    if _named(draft, "stral") or _named(draft, "claude"):
+    if _mistral(draft) or _named(draft, "claude"):
         return
     out: list[Object] = []
     moved: list[Any] = []
@@ -348,7 +352,7 @@ def _last(draft: Draft) -> None:
         return
     # "Expected last role User or Tool (or Assistant with prefix True)"; Claude's own rule reaches through gateways.
     claude = claude_version(draft.model)
-    if _named(draft, "stral") or (claude is not None and claude >= (4, 6)):
+    if _mistral(draft) or (claude is not None and claude >= (4, 6)):
         what = "this model refuses a list that ends with the assistant"
         draft.fault("final-assistant", last, what, "end with a user message", "a short user message added")
         draft.messages.append({"role": "user", "content": CONTINUE})
