@@ -196,6 +196,21 @@ def test_words_and_numbers_out_of_range_are_bad_input(options: dict[str, Any]) -
     assert caught.value.cure
 
 
+@pytest.mark.parametrize("wrong", [{"rungs": ("elid",)}, {"screenshots": -1}, {"tail_share": float("nan")}])
+def test_a_policy_out_of_range_is_bad_input(wrong: dict[str, Any]) -> None:
+    with pytest.raises(mf.BadInput, match="policy"):
+        mf.Policy(**wrong)
+
+
+def test_a_price_that_is_no_matter_vetoes_no_page() -> None:
+    rows = [(models.cost_ratio(m, models.cell_for(m)), m.id) for m in models.catalogue() if m.vision]
+    ratio, dear = min(row for row in rows if row[0] > 0.85)
+    assert ratio < 1.2
+    messages = rounds(40, 3_000).native("openai_chat")
+    assert not mf.compact(messages, model=dear, budget=25_000).pages
+    assert mf.compact(messages, model=dear, budget=25_000, policy=mf.Policy(pays=100)).pages
+
+
 # ---------------------------------------------------------------- budgets
 
 

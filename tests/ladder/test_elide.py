@@ -169,6 +169,29 @@ def test_a_result_flagged_error_is_never_elided(wire: str, budget: int) -> None:
         assert not turns[turn - 1].messages[m].parts[p].error  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize(
+    "findings",
+    [
+        "a.py:3:7: error: no such name",
+        "FAILED a.py::test_x",
+        "2 failed, 7 passed",
+        "✗ adds",
+        "error TS2304: x",
+        "3 problems",
+    ],
+)
+def test_findings_of_a_checker_stay_when_it_runs_again(findings: str) -> None:
+    story = Story().user("go").uses(("check", {"path": "a.py"}, f"{code(1, 600)}\n{findings}\n"))
+    story.uses(("check", {"path": "a.py"}, code(2, 4_000)))
+    assert elided(story) == {}
+
+
+def test_a_file_that_speaks_of_errors_may_be_superseded() -> None:
+    text = "".join(f"{at:6}\tif error: raise ValueError('failed')\n" for at in range(1, 30))
+    story = reads(({"path": "a.py"}, text), ({"path": "a.py"}, text + "    30\tpass"))
+    assert elided(story) == {2: Elision("superseded", 3)}
+
+
 def test_an_answer_to_text_is_no_write() -> None:
     story = Story().user("go")
     story.uses(("ask_expert", {"text": "why?"}, code(3, 2_000)))

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from microfiche.errors import BadInput
 from microfiche.messages import Image, Message, ToolResult
 from microfiche.models import ManyImages, Model
 from microfiche.models.tokens import Ruler
 
+RUNGS = ("elide", "images", "snapshot", "omit")
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What a pass may do. Shares are fractions of the budget; tokens are the model's.
+    """What a pass may do; :class:`BadInput` for unknown rungs and negative numbers.
+
+    Shares are fractions of the budget; tokens are the model's.
 
     * ``tail_tokens``, ``tail_share``: the newest whole turns within the smaller of the two stay
       verbatim (at least one turn).
@@ -38,7 +42,16 @@ class Policy:
     threshold: float = 0.8
     max_output: int = 32_000
     recall: bool | None = None
-    rungs: tuple[str, ...] = ("elide", "images", "snapshot", "omit")
+    rungs: tuple[str, ...] = RUNGS
+
+    def __post_init__(self) -> None:
+        for name in self.rungs:
+            if name not in RUNGS:
+                raise BadInput(f'no rung "{name}"', "policy", f"they are {', '.join(RUNGS)}")
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if isinstance(value, int | float) and not value >= 0:
+                raise BadInput(f"{each.name} is {value}", "policy", "it is 0 or more")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from microfiche.errors import CannotFit
 from microfiche.messages import Message
-from microfiche.models import Fidelity, Model, cell_for, never_pays
+from microfiche.models import Fidelity, Model, cell_for, cost_ratio
 from microfiche.pages.render import Page
 from microfiche.pages.script import Script, Spot
 
@@ -230,7 +230,7 @@ def _snapshot(draft: _Draft, model: Model, budget: Budget, policy: Policy, load:
         return draft, "no_vision"
     source, plan = draft.source, draft.plan
     archive = plan.archive
-    if archive is None and never_pays(model, cell_for(model, plan.fidelity)):
+    if archive is None and cost_ratio(model, cell_for(model, plan.fidelity)) > policy.pays:
         return draft, "does_not_pay"
     paged = archive.last if archive is not None else first_paged(source, plan) - 1
     limit = min(policy.tail_tokens, int(policy.tail_share * budget.tokens))

@@ -73,8 +73,18 @@ _TROUBLE = re.compile(
     r"(?:error|exception|failure|warning)s?\b"
     r"|\b(?:err|traceback|fail(?:ed|s|ing)?|not ok|fatal|panic(?:ked)?|cannot|can't|could not|unable|denied|refused"
     r"|undefined|unresolved|unexpected|invalid|missing|not found|no such|segfault|dumped|killed|assert(?:ion)?"
-    r"|abort(?:ed)?|timed out|timeout|conflicts?|(?:exit|return)(?:ed|s)?(?: with)?(?: code| status)?:? [1-9]\d*)\b"
+    r"|abort(?:ed)?|timed out|timeout|conflicts?|[1-9]\d* problems?"
+    r"|(?:exit|return)(?:ed|s)?(?: with)?(?: code| status)?:? [1-9]\d*)\b"
     r"|[✗✘✖❌]"
+)
+
+# What a checker or a test run prints, as against a file that merely speaks of errors: tools that are
+# given a path do both, and only a file may be superseded.
+_FINDINGS = re.compile(
+    r"^(?:(?:\w+ )?error\b|traceback|fatal\b|fail(?:ed|ures?)?\b|panic|[✗✘✖❌])"
+    r"|:\d+(?::\d+)?:? (?:fatal )?(?:error|warning)\b"
+    r"|\b[1-9]\d* (?:failed|failing|failures?|errors?|warnings?|problems?)\b",
+    re.MULTILINE,
 )
 
 # A log repeats itself: over so many lines, few line shapes. Measured by line shape, so that a
@@ -188,7 +198,7 @@ class _Later:
             return Elision("repeated", self.texts[text])
         if shape.target is not None and shape.target in self.reads:
             turn = self.reads[shape.target].covering(*shape.shown(text))
-            if turn is not None:
+            if turn is not None and not _FINDINGS.search(text.lower()):
                 return Elision("superseded", turn)
         run = self.runs.get((call.name, call.arguments)) if call is not None and not shape.writes else None
         if not (run or shape.writes or shape.command) or _TROUBLE.search(text.lower()):

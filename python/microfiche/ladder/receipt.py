@@ -12,13 +12,11 @@ from microfiche.messages import Image, Note, ToolResult, Turn
 from microfiche.models import Model, cost
 from microfiche.pages.render import Page
 
-from .budget import Budget, Load
+from .budget import RUNGS, Budget, Load
 from .compact import Outcome
 from .plan import Plan, Source
 
 VERSION = 1
-
-_RUNGS = ("elide", "images", "snapshot", "omit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +111,7 @@ def amounts(given: Load, outcome: Outcome, final: Load, model: Model) -> tuple[R
     rungs = []
     at = given
     for name, reason, after in states:
-        if after != at or name in _RUNGS:
+        if after != at or name in RUNGS:
             rungs.append(Rung(name, reason, Amount.of(at, model), Amount.of(after, model)))
         at = after
     return tuple(rungs)
