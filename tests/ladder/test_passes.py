@@ -155,3 +155,12 @@ def test_a_smaller_budget_moves_parts_down_only() -> None:
             assert [page.digest for page in plan.archive.full][: len(full)] == full
             full = [page.digest for page in plan.archive.full]
     assert full
+
+
+def test_a_smaller_budget_that_still_holds_changes_nothing() -> None:
+    messages = growing(6, 30).native("anthropic")
+    fit = mf.compact(messages, model="claude-opus-5", budget=30_000)
+    less = mf.compact(messages, model="claude-opus-5", budget=fit.tokens, plan=fit.plan)
+    assert (less.plan, less.messages) == (fit.plan, fit.messages)
+    back = mf.compact(messages, model="claude-opus-5", budget=30_000, plan=less.plan)
+    assert (back.plan, back.messages) == (fit.plan, fit.messages)

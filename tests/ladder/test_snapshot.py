@@ -145,6 +145,15 @@ def test_omission_takes_whole_pages_oldest_first_and_names_them() -> None:
     assert not {turn for page in fit.pages for turn in page.turns} & set(gone)
 
 
+def test_the_note_says_which_turns_stand_on_which_page() -> None:
+    fit = mf.compact(rounds(40, 3_000).native("anthropic"), model=OPUS, budget=40_000)
+    index = split(fit)[1]["content"][-1]["text"].split("\n")[0]
+    spans = [(page.number, page.turns[0], page.turns[-1]) for page in fit.pages]
+    told = [f"page {n}: " + (f"turn {a}" if a == b else f"turns {a}-{b}") for n, a, b in spans]
+    assert index == f"Turns on the pages: {'; '.join(told)}."
+    assert all(fit.recall(turn) for page in fit.pages for turn in page.turns)
+
+
 def test_a_turn_of_which_only_the_end_is_shown_is_named() -> None:
     story = Story().user("go")
     for at in range(12):

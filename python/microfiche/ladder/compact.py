@@ -111,7 +111,7 @@ def compact(
     everything = beside + scale.messages(_all_messages(source))
     start = Plan(model=model.id, budget=budget.tokens, fidelity=fidelity, recall=recall)
     if plan and _continues(plan, start, model):
-        start = replace(plan, budget=budget.tokens)
+        start = plan
     draft = _Draft(source, scale, beside, start, *checked_archive(source, start))
     before = draft.load()
     if budget.holds(before):
@@ -133,7 +133,7 @@ def compact(
     else:
         raise _cannot_fit(draft, load, budget, policy, fixed)
     through = _through(draft.plan)
-    final = replace(draft.plan, through=through, source=source_digest(source, through))
+    final = replace(draft.plan, budget=budget.tokens, through=through, source=source_digest(source, through))
     return Outcome(final, draft.projection(), everything, before, load, tuple(steps))
 
 
