@@ -164,3 +164,25 @@ def test_a_smaller_budget_that_still_holds_changes_nothing() -> None:
     assert (less.plan, less.messages) == (fit.plan, fit.messages)
     back = mf.compact(messages, model="claude-opus-5", budget=30_000, plan=less.plan)
     assert (back.plan, back.messages) == (fit.plan, fit.messages)
+
+
+def test_a_picture_told_of_on_a_full_page_is_out_of_reach() -> None:
+    """The page breaks inside a user's message behind its picture: dropping that would change what is drawn."""
+    picture = [builders.png(300, 300, seed) for seed in range(4)]
+    story = builders.Story().user("go")
+    story.user(builders.prose(1, 600), picture[0], builders.prose(2, 1_600))
+    for at in range(6):
+        story.uses(("read_file", {"path": f"{at}.py"}, builders.code(at, 1_800)))
+    size = -(-len(picture[0]) // 3) * 4
+    policy = mf.Policy(image_bytes=3 * size + 200_000, tail_share=0.5)
+    first = mf.compact(story.native("anthropic"), model="claude-opus-5", budget=12_000, policy=policy)
+    archive = first.plan.archive
+    assert archive is not None and archive.full and archive.full[-1].upto[0] == 2 and 2 not in archive.beside
+    for at in (1, 2, 3):
+        story.user(f"see {at}", picture[at])
+    policy = mf.Policy(image_bytes=3 * size + 1_000, tail_share=0.5)
+    second = mf.compact(story.native("anthropic"), model="claude-opus-5", budget=12_000, policy=policy, plan=first.plan)
+    assert (2, 0, 1) not in second.plan.dropped
+    assert second.receipt.after.tokens <= 12_000
+    new = second.plan.archive
+    assert new is None or new.full[: len(archive.full)] == archive.full
