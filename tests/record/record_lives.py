@@ -85,7 +85,7 @@ def live(record: Record, source: random.Random, steps: int, name: str = "life") 
                 thread.append_event("compaction", {"span": [Ref(first), Ref(tip)], "atlas": atlas})
                 thread.commit([Draft("claim", {"text": "c", "rests_on": [("query", Ref(tip))]}, about=tip)])
             case 11 if len(threads) < 4:
-                threads.append(thread.fork(f"{name}-{step}"))
+                threads.append(thread.fork(f"{name}-{record.head.size}"))
     return threads
 
 

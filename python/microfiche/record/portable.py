@@ -119,7 +119,7 @@ def _fill(record: Record, stream: Iterable[str]) -> None:
     try:
         frontier = Frontier()
         writer = Writer(db, frontier, 0)
-        first: dict[str, Any] | None = None
+        first: tuple[int, str] | None = None
         number = 0
         for number, line in enumerate(stream, 1):
             where = f"line {number}"
@@ -132,7 +132,7 @@ def _fill(record: Record, stream: Iterable[str]) -> None:
             except (ValueError, TypeError, KeyError, AttributeError, RecursionError, sqlite3.Error) as exc:
                 raise BadInput(f"not what an export wrote ({exc})", where, "export again") from None
         writer.flush()
-        if first is None or (first["size"], first["root"]) != (frontier.size, frontier.root.hex()):
+        if first != (frontier.size, frontier.root.hex()):
             raise BadInput("ends before the head that the first line names", f"line {number}", "export again")
         try:
             for standing in standings(db, str(record.path)):
@@ -146,12 +146,12 @@ def _fill(record: Record, stream: Iterable[str]) -> None:
         raise
 
 
-def _first(value: dict[str, Any], where: str) -> dict[str, Any]:
+def _first(value: dict[str, Any], where: str) -> tuple[int, str]:
     if value.get("microfiche") != "record":
         raise ValueError("the first line does not say that it is a record")
     if value["format"] > sqlite.FORMAT:
         raise NewerFormat(f"an export of format {value['format']}", where, "update microfiche")
-    return value
+    return value["size"], value["root"]
 
 
 def _take(writer: Writer, value: dict[str, Any]) -> None:

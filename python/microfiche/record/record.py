@@ -398,7 +398,7 @@ class Record:
             db.execute("BEGIN IMMEDIATE")
             try:
                 frontier, last = self._grown(db)
-                writer = Writer(db, frontier, max(self._clock(), last))
+                writer = Writer(db, frontier, max(self._clock(), last + 1))
                 before = frontier.size
                 yield writer
                 commit = writer.seal() if frontier.size > before else None

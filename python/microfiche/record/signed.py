@@ -37,7 +37,7 @@ def check(note: str, public: bytes, name: str) -> Head:
         raise BadInput(f"no checkpoint of {name!r}", "signed head", "pass the note as it was written")
     body = note[: match.end(3) + 1]
     for line in match[4].splitlines():
-        _, signer, text = (line.split(" ", 2) + [""])[:3]
+        _, signer, text = [*line.split(" ", 2), ""][:3]
         try:
             raw = base64.b64decode(text, validate=True)
         except binascii.Error:

@@ -83,6 +83,8 @@ def faults(where: Path | str) -> Iterator[None]:
         yield
     except sqlite3.Error as exc:
         raise _told(exc, str(where)) from exc
+    except UnicodeDecodeError as exc:  # SQLite quoted a damaged schema in its complaint
+        raise Damaged(f"the file is damaged ({exc})", str(where)) from exc
 
 
 def _told(exc: sqlite3.Error, where: str) -> RecordError:

@@ -122,7 +122,7 @@ def verify(
                 raise _Bad("its definition was changed, added or removed", f"schema, {name}")
             if derived:
                 _derived(db)
-        except sqlite3.DatabaseError as exc:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as exc:
             # SQLite gives up inside the row that it cannot read.
             at = walk.frontier.size + 1
             raise _Bad(f"SQLite cannot read it ({exc})", f"near entry {at}", None if walk.done else at) from None
@@ -163,7 +163,8 @@ class _Walk:
         frontier, known = self.frontier, self.known
         owners, turns, opens = array("i", [-1]), array("q", [0]), array("q", [0])
         types: set[tuple[type, ...]] = set()
-        fits = last_time = 0  # the size of the last head that fits, and its time
+        fits = 0  # the size of the last head that fits
+        commit_time = -1 << 63
         agreed = 0  # the size of the last head from outside that fits
         for each in outside.get(0, ()):
             self._hold(each, EMPTY.hex(), None, 0)
@@ -192,6 +193,8 @@ class _Walk:
                 except BadInput as exc:
                     raise _Bad(exc.what, where, id) from None
                 talk = known[name] = _Conversation(len(known))
+            if about is not None and not 0 < about < id:
+                raise _Bad(f"it is about entry {about}, which is not before it", where, id)
             if kind in PATH_KINDS:
                 before = 0
                 if turn is None or open is None:
@@ -217,8 +220,6 @@ class _Walk:
             elif kind in SIDE_KINDS:
                 if not parent is turn is open is None:
                     raise _Bad(f"a {kind} cannot stand on a path", where, id)
-                if about is not None and not 0 < about < id:
-                    raise _Bad(f"it is about entry {about}, which is not before it", where, id)
                 if kind in ("move", "label"):
                     if about is not None and (owners[about] != talk.index or opens[about]):
                         raise _Bad(f"a {kind} to entry {about}, no turn boundary of its conversation", where, id)
@@ -231,8 +232,12 @@ class _Walk:
                 opens.append(0)
             else:
                 raise _Bad(f"an unknown kind {kind!r}", where, id)
-            if time < last_time:
-                raise _Bad("its time is before that of the commit before", where, id)
+            if fits == number - 1:
+                if time <= commit_time:
+                    raise _Bad("its time is not after that of the commit before", where, id)
+                commit_time = time
+            elif time != commit_time:
+                raise _Bad("its time is not that of its commit", where, id)
             ends = commit is not None and commit[0] <= id
             if ends or id in outside:
                 root = frontier.root
@@ -244,7 +249,7 @@ class _Walk:
                         raise _Bad(f"the head of size {id} does not fit its entries", span, fits + 1)
                     if commit[2] != time:
                         raise _Bad("its time is not that of its last entry", f"the head of size {id}", id)
-                    fits, last_time = id, time
+                    fits = id
                 for each in outside.get(id, ()):
                     self._hold(each, root.hex(), time if ends else None, agreed)
                     if not ends and each.time is not None:
