@@ -27,19 +27,20 @@ class Clients:
         where = genai.types.HttpOptions(base_url=judge.url, httpx_client=http)
         self.gemini = genai.Client(api_key="x", http_options=where)
 
-    def send(self, provider: str, body: dict[str, Any], **more: Any) -> Any:
+    def send(self, provider: str, body: dict[str, Any], model: str = rules.MODEL["gemini"]) -> Any:
         if provider == "anthropic":
-            return self.claude.messages.create(**body, **more)
+            # Without a timeout of its own the client refuses to wait for long answers that are not streamed.
+            return self.claude.messages.create(**body, timeout=60)
         if provider == "openai_chat":
-            return self.gpt.chat.completions.create(**body, **more)
+            return self.gpt.chat.completions.create(**body)
         if provider == "openai_responses":
-            return self.gpt.responses.create(**body, **more)
+            return self.gpt.responses.create(**body)
         config = dict(body.get("generationConfig") or {})
         config["systemInstruction"] = body.get("systemInstruction")
         config["tools"] = body.get("tools")
         contents = [genai.types.Content.model_validate(content) for content in body["contents"]]
         settings = genai.types.GenerateContentConfig.model_validate(config)
-        return self.gemini.models.generate_content(model=rules.MODEL["gemini"], contents=contents, config=settings)
+        return self.gemini.models.generate_content(model=model, contents=contents, config=settings)
 
 
 @pytest.fixture(scope="module")

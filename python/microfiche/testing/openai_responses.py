@@ -199,13 +199,16 @@ def _all_parts(items: list[Object]) -> list[Object]:
 
 
 def _pairs(items: list[Object]) -> None:
-    """Every call is answered once, behind it; every answer has its call."""
+    """Every call is answered once, behind it; every answer has its call.
+
+    A later call may have the id of one that was answered: that it is refused is not known.
+    """
     asked: dict[tuple[str, str], bool] = {}
     for item in items:
         kind = _kind(item)
         if kind in _ANSWERS:
             key = (_ANSWERS[kind], item["call_id"])
-            need(key not in asked, f"Duplicate tool call with call_id {item['call_id']}.", param="input")
+            need(asked.get(key, True), f"Duplicate tool call with call_id {item['call_id']}.", param="input")
             asked[key] = False
         elif kind in _ANSWERS.values():
             key = (kind, item["call_id"])

@@ -94,11 +94,16 @@ def image_tokens(width: int, height: int, model: str, detail: str = "auto") -> i
         return ceil(width / 32) * ceil(height / 32) + 4
     if "deepseek" in bare:
         return _deepseek(width, height)
-    if is_mistral(bare):  # mistral_common 1.13: cells of 28 px, a mark behind every row, 1540 px at most
-        scale = min(1.0, 1540 / max(width, height))
-        across, down = ceil(round(width * scale) / 28), ceil(round(height * scale) / 28)
-        return max(down, 1) * (max(across, 1) + 1)
+    if is_mistral(bare):
+        return _mistral(width, height, *((16, 1024) if "pixtral-12b" in bare else (28, 1540)))
     return ceil(width / 28) * ceil(height / 28)
+
+
+def _mistral(width: int, height: int, cell: int, side: int) -> int:
+    """mistral_common 1.13: cells, and a mark behind every row."""
+    scale = min(1.0, side / max(width, height))
+    across, down = ceil(round(width * scale) / cell), ceil(round(height * scale) / cell)
+    return max(down, 1) * (max(across, 1) + 1)
 
 
 def _deepseek(width: int, height: int) -> int:
