@@ -157,6 +157,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
         assert record.verify(derived=True) and said(t) == [user("one"), user("two")]
 
 
+@pytest.mark.skipif(os.name != "posix", reason="needs a VFS of Unix")
 def test_a_file_system_without_a_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # SQLite's dotfile locking has no shared memory, as a network file system has none.
     connect = sqlite3.connect
@@ -179,6 +180,31 @@ def test_closing(tmp_path: Path) -> None:
     for attempt in (lambda: t.append([user("x")]), lambda: record.head, lambda: record.verify()):
         with pytest.raises(RecordError, match="closed"):
             attempt()
+
+
+def test_a_commit_is_on_disk_when_it_returns(record: Record) -> None:
+    db = record._writing()
+    assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert db.execute("PRAGMA synchronous").fetchone() == (2,)
+
+
+def test_readers_do_not_wait_for_a_writer_of_their_own_process(record: Record) -> None:
+    t = record.thread("t")
+    t.append([user("one")])
+    inside, done = threading.Event(), threading.Event()
+
+    def write() -> None:
+        with record._transaction():
+            inside.set()
+            done.wait(10)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        assert inside.wait(10) and said(t) == [user("one")] and record.verify()
+    finally:
+        done.set()
+        writer.join()
 
 
 # Calls that ran when the process ended

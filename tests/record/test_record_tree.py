@@ -283,6 +283,7 @@ def test_a_commit_is_one(record: Record) -> None:
         Draft("pin", message=user("x")),
         Draft("started"),
         Draft("label"),
+        Draft("unpin"),
         Draft("claim", {"x": object()}),
     ],
 )

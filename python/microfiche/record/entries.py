@@ -141,7 +141,7 @@ class Packer:
     def pack(self, payload: Mapping[str, Any], message: Message | None) -> tuple[str, bytes]:
         """The payload's text, and the digests of the blobs it needs end to end: pictures, then others as mentioned."""
         for key in payload:
-            if key == "message" or key.startswith("$"):
+            if not isinstance(key, str) or key == "message" or key.startswith("$"):
                 raise BadInput(f"a payload cannot have the key {key!r}", cure="choose another key")
         self._mentioned = {}
         if message is not None:

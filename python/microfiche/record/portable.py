@@ -39,8 +39,9 @@ _COLUMNS = ("conversation", "kind", "parent", "about", "turn", "open", "time")
 
 def export(record: Record, stream: IO[str]) -> None:
     """Write a record, as it is at the beginning of the call, to a text stream: ASCII, one object a line."""
-    commits = iter(record.heads())
-    head = record.head
+    heads = record.heads()
+    head = heads[-1] if heads else record.head
+    commits = iter(heads)
     first = {"microfiche": "record", "format": sqlite.FORMAT, "size": head.size, "root": head.root}
     stream.write(json.dumps(first, separators=(",", ":")) + "\n")
     commit = next(commits, None)

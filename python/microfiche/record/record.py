@@ -97,7 +97,8 @@ class Record:
         self._writer: sqlite3.Connection | None = None
         self._idle: list[sqlite3.Connection] = []
         self._mode = "ro"
-        self._lock = threading.RLock()
+        self._lock = threading.RLock()  # held by a write from beginning to end
+        self._pool = threading.Lock()  # held for an instant, so that readers never wait for a writer
         self._frontier: Frontier | None = None
         self._heads_file: int | None = None
         self._heads_unwritten = b""
@@ -141,10 +142,11 @@ class Record:
     def close(self) -> None:
         """Close the file. A second call does nothing."""
         with self._lock:
-            self._closed = True
-            for connection in (*self._idle, *([self._writer] if self._writer else [])):
-                connection.close()
-            self._idle, self._writer = [], None
+            with self._pool:
+                self._closed = True
+                for connection in (*self._idle, *([self._writer] if self._writer else [])):
+                    connection.close()
+                self._idle, self._writer = [], None
             if self._heads_file is not None:
                 os.close(self._heads_file)
                 self._heads_file = None
@@ -367,7 +369,7 @@ class Record:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
+        with self._pool:
             if self._closed:
                 raise RecordError("the record is closed", str(self.path), "open it again")
             connection = self._idle.pop() if self._idle else None
@@ -377,7 +379,7 @@ class Record:
             try:
                 yield connection
             finally:
-                with self._lock:
+                with self._pool:
                     if self._closed or connection.in_transaction:
                         connection.close()
                     else:

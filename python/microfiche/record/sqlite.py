@@ -100,6 +100,8 @@ def _told(exc: sqlite3.Error, where: str) -> RecordError:
             return NotARecord("not a record", where, "name a file that microfiche made")
         case sqlite3.SQLITE_CANTOPEN:
             return StorageFailed("the file or its folder cannot be opened", where, "check the path and its permissions")
+        case sqlite3.SQLITE_TOOBIG:
+            return StorageFailed("a value is larger than SQLite can hold", where, "keep it in a file, and name that")
         case sqlite3.SQLITE_CORRUPT:
             return Damaged(f"the file is damaged ({exc})", where)
         case sqlite3.SQLITE_IOERR | sqlite3.SQLITE_PROTOCOL | sqlite3.SQLITE_NOLFS:
@@ -148,7 +150,7 @@ def open_for_writing(path: Path, create: bool, wait: float) -> sqlite3.Connectio
                 connection.execute("COMMIT")
             check_format(connection, path)
             _demand_log(connection, path)
-            if not os.access(path, os.W_OK) or connection.execute("PRAGMA query_only").fetchone()[0]:
+            if not os.access(path, os.W_OK):
                 raise ReadOnly("the file cannot be written", str(path), "open it with read_only=True, or allow writing")
     except BaseException:
         connection.close()

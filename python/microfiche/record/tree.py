@@ -107,8 +107,9 @@ class Thread:
         """Add a stretch of messages that leaves no call open, in one transaction.
 
         ``meta`` is kept in the payload of the first assistant message of the stretch (of its first
-        message if there is none), or of each message if it is a list. Raises :class:`TurnOpen`,
-        which names the calls, and :class:`Conflict`.
+        message if there is none), or of each message if it is a list. A result whose call is
+        nowhere is kept as it came: a log does not mend. Raises :class:`TurnOpen`, which names the
+        calls, and :class:`Conflict`.
         """
         if not messages:
             raise BadInput("nothing to append", self.name, "pass at least one message")
@@ -185,7 +186,8 @@ class Thread:
                 raise NameTaken(f"a conversation {name!r} exists", str(self.record.path), "choose another name")
             path = path_ids(db, tip)
             copied = set(path)
-            beside = [label.id for label in _labels(db, self.name).values() if label.entry in copied]
+            labels = _labels(db, self.name).values()
+            beside = [label.id for label in labels if label.entry is None or label.entry in copied]
             beside += [id for id, about in _sides(db, self.name, "claim") if about in copied]
             beside.sort()
             note = {**(payload or {}), "from": self.name, "entries": len(path), "turns": standing.turns}
@@ -255,6 +257,8 @@ class Thread:
             raise BadInput(f"a {draft.kind} with or without a message", self.name, "messages and reports hold one")
         if draft.kind == "started" and not isinstance(draft.payload.get("call"), str):
             raise BadInput("a started call needs its id as 'call'", self.name, "use started")
+        if draft.kind == "unpin" and draft.about is None:
+            raise BadInput("an unpin needs the pin that it is about", self.name, "pass its number as about")
         if draft.kind == "label" and not isinstance(draft.payload.get("name"), str):
             raise BadInput("a label needs its 'name'", self.name, "use label")
         if draft.kind == "message" and draft.message is not None:
