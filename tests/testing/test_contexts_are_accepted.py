@@ -18,6 +18,7 @@ import microfiche as mf
 import pytest
 from microfiche import formats
 from microfiche.testing import Judge
+from microfiche.testing.anthropic import sign
 from test_judge_clients import Clients
 
 MODELS = {
@@ -54,7 +55,16 @@ def history(seed: int, wire: str, source: random.Random) -> list[Any]:
         reuse_ids(native, source.choice((13, 17, 30)))
     if source.random() < 0.25:
         damage(native, source)
+    sign_thoughts(native)
     return native
+
+
+def sign_thoughts(native: list[Any]) -> None:
+    """Under the judge's own signature no character of a thought may change."""
+    for message in native:
+        for block in message.get("content") if isinstance(message.get("content"), list) else ():
+            if block.get("type") == "thinking":
+                block["signature"] = sign(block["thinking"])
 
 
 def reuse_ids(value: Any, count: int) -> None:
@@ -96,12 +106,31 @@ def request(seed: int) -> tuple[str, str, int, dict[str, Any]] | None:
     policy = mf.Policy(rungs=source.choice(RUNGS) if source.random() < 0.4 else RUNGS[0])
     total = mf.count(body, model=model, vision=vision)
     budget = max(int(total * source.choice(SHARES)), 1)
+    options: dict[str, Any] = {"model": model, "policy": policy, "vision": vision, "format": wire, "max_tokens": 1_000}
+    plan = earlier_plan(body, wire, budget, options, source) if source.random() < 0.3 else None
     try:
-        fit = mf.compact(body, model=model, budget=budget, policy=policy, vision=vision, format=wire, max_tokens=1_000)
+        fit = mf.compact(body, budget=budget, plan=plan, **options)
     except mf.CannotFit:
         return None
     assert fit.tokens <= budget
     return wire, model, budget, fit.request
+
+
+def earlier_plan(body: Any, wire: str, budget: int, options: Any, source: random.Random) -> mf.Plan | None:
+    """The plan of a pass that ran when the history was shorter, up to something that the user said."""
+    key = formats.list_key(wire)
+    said = [
+        at
+        for at, message in enumerate(body[key])
+        if message.get("role") == "user" and "tool_use_id" not in str(message)
+    ]
+    said = [at for at in said if at and "functionResponse" not in body[key][at].get("parts", [{}])[0]]
+    if not said:
+        return None
+    try:
+        return mf.compact({**body, key: body[key][: source.choice(said) + 1]}, budget=budget // 2 + 1, **options).plan
+    except mf.CannotFit:
+        return None
 
 
 TOOLS = {
