@@ -232,6 +232,25 @@ def test_results_that_come_late_keep_their_call() -> None:
             assert not [each for each in fit.receipt.repairs if "pair" in each["rule"] or "orphan" in each["rule"]]
 
 
+def test_a_result_that_comes_when_its_call_is_long_gone_is_kept_as_text() -> None:
+    items: list[Any] = [
+        {"role": "user", "content": "go"},
+        {"type": "function_call", "call_id": "w", "name": "confirm", "arguments": "{}"},
+    ]
+    for at in range(40):
+        items.append({"role": "user", "content": f"meanwhile {at}"})
+        items.append({"type": "function_call", "call_id": f"c{at}", "name": "slow", "arguments": f"[{at}]"})
+        items.append({"type": "function_call_output", "call_id": f"c{at}", "output": code(at, 2_500)})
+    waiting = mf.compact(items, model="gpt-5.6-sol", budget=20_000)
+    assert waiting.plan.archive is not None
+    items.append({"type": "function_call_output", "call_id": "w", "output": "CONFIRMED"})
+    for plan, budget in ((waiting.plan, 20_000), (None, 20_000), (None, 6_000)):
+        fit = mf.compact(items, model="gpt-5.6-sol", budget=budget, plan=plan)
+        assert "CONFIRMED" in json.dumps(fit.messages)
+        assert mf.validate(fit.request, "openai_responses") == []
+        assert [each["rule"] for each in fit.receipt.repairs] == ["orphan-result"]
+
+
 def test_a_call_that_waits_stays_in_the_tail() -> None:
     story = rounds(30, 3_000)
     story.uses(("deploy", {"to": "prod"}, "late"), answered=False)

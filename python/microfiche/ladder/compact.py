@@ -6,8 +6,10 @@ with what each rung did. No clock, no network, no model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 
 from microfiche.errors import CannotFit
@@ -269,23 +271,29 @@ def _omit(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: Loa
     archive = plan.archive
     if archive is not None and archive.full:
         fewer = _fewest(
-            archive.left_out + 1,
-            len(archive.full),
+            range(archive.left_out + 1, len(archive.full) + 1),
             lambda k: draft.with_plan(replace(plan, archive=replace(archive, left_out=k)), redraw=False),
             budget,
         )
         if fewer is not None:
             return fewer, ""
     paged = archive.last if archive is not None else max((last for _, last in plan.omitted), default=0)
-    ends = [end for end in _ends(draft.source) if end >= paged]
-    fewer = _fewest(0, len(ends) - 1, lambda at: _without(draft, ends[at]), budget)
-    return (fewer, "") if fewer is not None else (draft, "nothing_old")
+    for ends in _ends(draft.source, paged):
+        fewer = _fewest(ends, partial(_without, draft), budget)
+        if fewer is not None:
+            return fewer, ""
+    return draft, "nothing_old"
 
 
-def _ends(source: Source) -> list[int]:
-    """Numbers of the turns with which a stretch of the middle may end."""
+def _ends(source: Source, paged: int = 0) -> tuple[list[int], list[int]]:
+    """Numbers of the turns, from ``paged`` on, with which a stretch of the middle may end.
+
+    First those behind which no call is open, then all: better a result as text than nothing to send.
+    """
     cuts = source.cuts()
-    return [turn.number for turn, behind in pairwise(source.turns[source.first_middle :]) if behind.number in cuts]
+    pairs = [(turn.number, behind.number in cuts) for turn, behind in pairwise(source.turns[source.first_middle :])]
+    ends = [(number, closed) for number, closed in pairs if number >= paged]
+    return [number for number, closed in ends if closed], [number for number, _ in ends]
 
 
 def _without(draft: _Draft, last: int) -> _Draft:
@@ -294,17 +302,12 @@ def _without(draft: _Draft, last: int) -> _Draft:
     return _Draft(draft.source, draft.scale, draft.fixed, replace(draft.plan, archive=None, omitted=((first, last),)))
 
 
-def _fewest(low: int, high: int, make: Callable[[int], _Draft], budget: Budget) -> _Draft | None:
-    """The draft for the smallest number in [low, high] that fits, by bisection; ``None`` if none does."""
-    if low > high or not budget.holds(make(high).load()):
+def _fewest(choices: Sequence[int], make: Callable[[int], _Draft], budget: Budget) -> _Draft | None:
+    """The draft for the first of the rising choices that fits, by bisection; ``None`` if none does."""
+    if not choices or not budget.holds(make(choices[-1]).load()):
         return None
-    while low < high:
-        middle = (low + high) // 2
-        if budget.holds(make(middle).load()):
-            high = middle
-        else:
-            low = middle + 1
-    return make(low)
+    first = bisect_left(choices, True, key=lambda choice: budget.holds(make(choice).load()))
+    return make(choices[first])
 
 
 def _cannot_fit(draft: _Draft, load: Load, budget: Budget, policy: Policy, fixed: Mapping[str, Load]) -> CannotFit:
@@ -325,7 +328,7 @@ def _cannot_fit(draft: _Draft, load: Load, budget: Budget, policy: Policy, fixed
     if largest.tokens > budget.tokens:
         what = f"too large, {name} alone: {budget.over(largest)}, {largest.tokens - budget.tokens:,} too many"
     else:
-        ends = _ends(source)
+        _, ends = _ends(source)
         least = _without(draft, ends[-1]).load() if ends else load
         named = ", ".join(f"{each} {part.tokens:,}" for each, part in parts.items() if part.tokens)
         what = f"too large, what never changes: {budget.over(least)} ({named} tokens)"

@@ -42,9 +42,9 @@ class Source:
         return 1 if self.turns and self.turns[0].role == "user" else 0
 
     def cuts(self) -> frozenset[int]:
-        """Numbers of the turns before which no call is open: only there may a stretch begin or end.
+        """Numbers of the turns before which no call is open that is answered later: there a stretch may begin or end.
 
-        A result mostly stands in the turn of its call; where it came later, the turns between stay together.
+        A result mostly stands in the turn of its call; where it came later, the turns between belong together.
         """
         opened: dict[str, int] = {}
         across = [0] * (len(self.turns) + 1)

@@ -15,18 +15,20 @@ from .plan import Archive, Form, Plan, Source, first_paged
 def tail_start(source: Source, limit: int, scale: Scale) -> int:
     """Number of the first turn of the tail: the newest whole turns within ``limit`` tokens, at least one.
 
-    The tail begins where no call is open.
+    It begins where no call is open, be it somewhat longer for that; where no such place is near, a result in
+    it will stand as text.
     """
     cuts = source.cuts()
-    total = 0
-    start = 0
+    total = start = closed = 0
     for turn in reversed(source.turns):
         total += scale.messages(turn.messages).tokens
-        if start and total > limit:
+        if start and total > limit and (closed or total > 4 * limit):
             break
-        if turn.number in cuts:
+        if not start or total <= limit:
             start = turn.number
-    return start
+        if turn.number in cuts:
+            closed = turn.number
+    return closed or start
 
 
 def form_for(model: Model, fidelity: Fidelity, images: int = 0) -> Form:
