@@ -7,8 +7,9 @@ import random
 from typing import Any
 
 _WORDS = (
-    "index queue buffer parse token stream cache merge branch commit render layout cell glyph page strip filter "
-    "encode decode header offset length verify proof record entry turn label budget window limit price model"
+    "index queue buffer parse token stream cache merge branch commit render layout cell glyph page strip "
+    "filter encode decode header offset length verify proof record entry turn label budget window limit "
+    "price model"
 ).split()
 
 
@@ -24,7 +25,7 @@ def code(characters: int, seed: int = 1) -> str:
             (
                 f"{indent}{words[0]}_{words[1]} = {words[-1]}({', '.join(words[2:5])})",
                 f"{indent}if {words[0]} is not {words[1]}:  # {' '.join(words)}",
-                f"{indent}{{\"{words[0]}\": \"{random_.getrandbits(48):012x}\", \"{words[1]}\": {random_.randint(0, 99999)}}}",
+                f'{indent}{{"{words[0]}": "{random_.getrandbits(48):012x}", "n": {random_.randint(0, 99999)}}}',
                 f"{random_.randint(1, 2000):>6}\t{indent}return self.{words[0]}.{words[1]}[{words[-1]}]",
                 "",
             )

@@ -9,13 +9,12 @@ import subprocess
 import sys
 from typing import Any
 
-import pytest
-from PIL import Image, ImageDraw, ImageFont
-from samples import code, session, session_lines
-
 import microfiche as mf
+import pytest
 from microfiche import formats
 from microfiche.pages.render import draw
+from PIL import Image, ImageDraw, ImageFont
+from samples import code, session, session_lines
 
 SHAPES = {"5x8 mono": ((5, 8), "mono"), "6x12 grey": ((6, 12), "grey"), "9x16 grey": ((9, 16), "grey")}
 PAGE = {"width": 1568, "height": 784}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 import microfiche as mf
+import pytest
 
 USER = {
     "anthropic": {"role": "user", "content": "hi"},
@@ -28,7 +27,11 @@ def _place(wire: str, request: dict[str, Any]) -> Any:
 @pytest.mark.parametrize("many", [1, 400])
 def test_system_stands_in_the_request_and_not_in_the_list(wire: str, many: int) -> None:
     turn = USER[wire]
-    answer = {"role": "model", "parts": [{"text": "yes " * 300}]} if wire == "gemini" else {"role": "assistant", "content": "yes " * 300}
+    answer = (
+        {"role": "model", "parts": [{"text": "yes " * 300}]}
+        if wire == "gemini"
+        else {"role": "assistant", "content": "yes " * 300}
+    )
     messages = [turn, answer] * many + [turn]
     fit = mf.compact(messages, model=MODEL[wire], system="be kind", budget=30_000)
     assert "be kind" in str(_place(wire, fit.request))

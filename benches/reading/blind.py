@@ -27,8 +27,8 @@ from microfiche.models import find, page
 from microfiche.pages.render import Bar, Segment, draw
 
 VOCABULARY = (
-    "index queue buffer token stream cache merge parse commit layout header offset length record budget window "
-    "limit price model entry"
+    "index queue buffer token stream cache merge parse commit layout header offset length record budget "
+    "window limit price model entry"
 ).split()
 LINES, IDENTIFIERS = 4, 2
 
@@ -38,16 +38,19 @@ def _line(dice: random.Random) -> str:
     word = lambda: dice.choice(VOCABULARY)  # noqa: E731
     name = lambda: "_".join(word() for _ in range(dice.randint(1, 3)))  # noqa: E731
     indent = " " * (4 * dice.randint(0, 4))
-    return indent + dice.choice(
-        (
-            lambda: f"{name()} = {name()}({name()}, {name()})",
-            lambda: f"if {name()} < {name()} and not {name()}:",
-            lambda: f"for {word()} in {name()}.{word()}({name()}):",
-            lambda: f'{name()}["{word()}"] = {name()} - {dice.randint(0, 999)}',
-            lambda: f"return {name()}.{word()}({name()})[{dice.randint(0, 99)}]",
-            lambda: f"{name()}.{word()}({name()}={name()}, {word()}={dice.randint(0, 99)})",
-        )
-    )()
+    return (
+        indent
+        + dice.choice(
+            (
+                lambda: f"{name()} = {name()}({name()}, {name()})",
+                lambda: f"if {name()} < {name()} and not {name()}:",
+                lambda: f"for {word()} in {name()}.{word()}({name()}):",
+                lambda: f'{name()}["{word()}"] = {name()} - {dice.randint(0, 999)}',
+                lambda: f"return {name()}.{word()}({name()})[{dice.randint(0, 99)}]",
+                lambda: f"{name()}.{word()}({name()}={name()}, {word()}={dice.randint(0, 99)})",
+            )
+        )()
+    )
 
 
 def _document(dice: random.Random, cells: int) -> tuple[list[Segment], dict[str, str], dict[str, str]]:
@@ -119,7 +122,9 @@ def _checker(path: Path, width: int, height: int) -> None:
     from PIL import Image
 
     board = Image.new("L", (width, height))
-    board.putdata([255 * ((x + y) & 1) if x < width // 2 or y < height // 2 else 0 for y in range(height) for x in range(width)])
+    board.putdata(
+        [255 * ((x + y) & 1) if x < width // 2 or y < height // 2 else 0 for y in range(height) for x in range(width)]
+    )
     board.save(path)
 
 

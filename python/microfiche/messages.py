@@ -181,9 +181,7 @@ class Turn:
     def open_calls(self) -> tuple[ToolCall, ...]:
         """Calls of this turn that no result answers."""
         answered = {result.call_id for message in self.messages for result in message.results}
-        return tuple(
-            call for message in self.messages for call in message.calls if call.id not in answered
-        )
+        return tuple(call for message in self.messages for call in message.calls if call.id not in answered)
 
 
 def split_turns(messages: Sequence[Message], first: int = 1) -> tuple[tuple[Message, ...], list[Turn]]:
