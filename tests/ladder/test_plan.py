@@ -151,8 +151,9 @@ def test_hostile_json(text: str) -> None:
     assert caught.value.cure
 
 
-def test_the_plan_of_another_history() -> None:
-    messages, budget, text = sample()
+@pytest.mark.parametrize("make", [sample, omitting])
+def test_the_plan_of_another_history(make: Any) -> None:
+    messages, budget, text = make()
     plan = mf.Plan.from_json(text)
     other = rounds(40, 2_000, seed=9).native("anthropic")
     changed = copy.deepcopy(messages)
@@ -161,6 +162,31 @@ def test_the_plan_of_another_history() -> None:
         with pytest.raises(PlanMismatch) as caught:
             mf.compact(history, model=MODEL, budget=budget, plan=plan)
         assert "no plan" in caught.value.cure
+
+
+@pytest.mark.parametrize(
+    ("where", "value"),
+    [
+        (("archive", "left_out"), 99),
+        (("archive", "first"), 3),
+        (("archive", "last"), 10**9),
+        (("archive", "full", 0, "digest"), "0" * 64),
+        (("archive", "full", 0, "upto"), "2.0.0"),
+        (("archive", "beside"), [3]),
+        (("through",), 2),
+        (("omitted",), [[2, 3]]),
+        (("omitted",), [[1, 10**12]]),
+    ],
+)
+def test_a_forged_field_is_a_mismatch(where: tuple[Any, ...], value: Any) -> None:
+    messages, budget, text = sample()
+    data = json.loads(text)
+    holder = data
+    for key in where[:-1]:
+        holder = holder[key]
+    holder[where[-1]] = value
+    with pytest.raises(PlanMismatch):
+        mf.compact(messages, model=MODEL, budget=budget, plan=mf.Plan.from_json(json.dumps(data)))
 
 
 def test_a_plan_for_a_model_that_does_not_see_is_made_anew() -> None:
