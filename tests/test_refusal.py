@@ -21,7 +21,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from microfiche.refusal import Refusal, refusal
 
-TABLE = [json.loads(line) for line in (Path(__file__).parent / "data/refusals.jsonl").read_text().splitlines()]
+
+def table(name: str) -> list[dict[str, Any]]:
+    lines = (Path(__file__).parent / "data" / name).read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+TABLE = table("refusals.jsonl")
+"""Errors seen in the wild, with their sources."""
+WORDINGS = table("refusal_wordings.jsonl")
+"""Wordings that no rule was written for: of other servers, or made up."""
 SPOKEN = [row for row in TABLE if row["status"] != 200]
 REFUSED = [row for row in SPOKEN if row["kind"]]
 
@@ -129,6 +138,15 @@ UNSEEN: list[tuple[int, str, str, int | None, int | None, int | None]] = [
 def test_wordings_that_no_table_holds(case: tuple[int, str, str, int | None, int | None, int | None]) -> None:
     status, body, kind, used, limit, output = case
     assert refusal(status, body) == Refusal(kind, used, limit, output)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("row", WORDINGS, ids=lambda row: str(row["body"])[:40])
+def test_more_wordings(row: dict[str, Any]) -> None:
+    found = refusal(row["status"], row["body"])
+    if row["kind"] is None:
+        assert found is None
+    else:
+        assert found == Refusal(row["kind"], row["used"], row["limit"], row["max_tokens"])
 
 
 NONE: list[tuple[int | None, Any]] = [

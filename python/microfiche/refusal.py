@@ -325,7 +325,8 @@ _TOKENS = _rule(
     r"max\w* (?:prompt|input|sequence) length.{0,20}\b(?:is|of) \d+.{0,60}?(?:request|result|contain|got|given|but)",
     rf"\b(?:prompt|input)\b.{{0,20}}\b\d+.{{0,60}}?{_CONTEXT}",
     r"\brange of (?:input|prompt) length should be",
-    r"\binputs? tokens.{0,30}?must be <",
+    r"\binputs? (?:tokens.{0,30}?must be <|must (?:have|be) (?:less|fewer|shorter|at most)\b.{0,20}tokens)",
+    r"(?:输入|上下文|提示词).{0,12}?(?:超过|超出|过长|超长|超限)",
     # the cure told
     r"reduce (?:the |your )?(?:length|size) of (?:the |your |either )?(?:messages|prompt|input|conversation)",
     r"reduce (?:your |the )(?:message size|prompt|input|context)\b",
@@ -342,8 +343,8 @@ _TOKEN_CODES = _rule(
 _OTHER_LIMITS = _rule(
     r"max_\w*tokens:? (?:\d+ (?:>|exceed)|is too|must|exceeds?\b|cannot|should|has to|needs)",
     r"\b(?:completion|output|generated|reasoning|thinking) tokens",
-    r"\b(?:temperature|top_[pk]|penalty|logprobs|stop sequences?|tools?|functions?|schemas?|metadata|names?|budget)\b",
-    r"\b(?:descriptions?|audio|video|seconds?|duration|files?|pdfs?)\b",
+    r"\b(?:temperature|top_[pk]|penalty|logprobs|logit_bias|stop sequences?|tools?|functions?|schemas?|metadata)\b",
+    r"\b(?:names?|budget|descriptions?|audio|video|seconds?|duration|files?|pdfs?)\b",
 )
 _INPUT = _rule(r"\binputs? (?:tokens|length|text)", r"\bprompt\b", r"\bmessages\b", _CONTEXT, r"\binput (?:is )?too")
 _OUTPUT_TOO = _rule(r"(?:length|input|prompt|tokens) (?:\+|and|plus) max_\w*tokens", r"max_\w*tokens (?:\+|and|plus) ")
@@ -352,11 +353,16 @@ _BELOW_ZERO = re.compile(r"max_\w*tokens must be at least 1, got -(\d+)")
 _BYTE_CODES = _rule(r"^(?:request|payload|content|body|request_?entity|request_body)_?too_?large(?:$|_?error|_after_)")
 _BYTES = _rule(
     rf"\b(?:request|payload|body|entity|upload)\b(?: size| entity| body| payload| length)? (?:is |was )?{_EXCEEDS}",
+    rf"\b(?:total|message|request|payload|body) size\b.{{0,20}}?{_EXCEEDS}",
+    r"\b(?:request|payload|body)\b.{0,20}?\d ?[kmg]i?b\b.{0,20}?\b(?:max|limit)",
     rf"\b(?:bytes|[kmg]i?b)\b.{{0,40}}?{_EXCEEDS}",
     rf"{_EXCEEDS}.{{0,60}}?\b(?:bytes|[kmg]i?b)\b",
 )
-_SIZE_UNIT = re.compile(r"(?:\b|\d)(?:bytes?|[kmg]i?b)\b")
-_MAX_LENGTH = re.compile(r"expected maxlength: (\d{6,15}), actual: (\d{6,15})")
+_SIZE_UNIT = re.compile(r"(?:\b|\d)(?:bytes?|[kmg]i?b)\b|\b(?:message|request|payload|body) size\b")
+# Amazon's validation of the whole body: figures of at least six digits, for shorter fields are told in the same way.
+_MAX_LENGTH = re.compile(
+    r"expected maxlength: (\d{6,15}), actual: (\d{6,15})|must have length less than or equal to (\d{6,15})"
+)
 _GRPC = re.compile(r"received message larger than max \((\d{1,15}) vs\.? (\d{1,15})\)")
 
 _IMAGE = re.compile(r"\b(?:image|picture|photo)s?\b")
@@ -369,6 +375,7 @@ _IMAGE_COUNT = _rule(
     r"images per (?:request|prompt)",
 )
 _IMAGE_SIDES = _rule(r"dimension", r"pixel", r"\d ?px\b", r"\bsides?\b", r"resolution", r"\bwidth\b", r"\bheight\b")
+_IMAGE_LARGE = re.compile(r"\bimages? (?:size |file |data )?(?:is |are )?(?:too (?:large|big)|exceeds)")
 _BOUNDED = _rule(_EXCEEDS, r"\bmax(?:imum)?\b", r"at most", r"up to", r"\blimit", r"\d ?> ?\d", r"\bonly\b", r"within")
 _NOT_TOO_LARGE = _rule(r"at least \d", r"too small", r"not support", r"minimum")
 
@@ -442,7 +449,7 @@ def _judge(status: int | None, words: _Words) -> Refusal | None:
     if _means_tokens(text):
         return _of_tokens(text, {})
     if long := _MAX_LENGTH.search(text):
-        return Refusal("bytes", int(long[2]), int(long[1]))
+        return Refusal("bytes", int(long[2]) if long[2] else None, int(long[1] or long[3]))
     if status == 413 or any(_BYTE_CODES.search(code) for code in words.codes) or _means_bytes(text):
         used, limit, _ = _numbers(text) if _SIZE_UNIT.search(text) else (None, None, None)
         return Refusal("bytes", used, limit)
@@ -496,7 +503,7 @@ def _of_images(text: str) -> Refusal | None:
         return None
     if _IMAGE_SIDES.search(text):
         return Refusal("image_dimensions", used, limit)
-    if _SIZE_UNIT.search(text) or re.search(rf"\bimages?\b.{{0,40}}?{_EXCEEDS}", text):
+    if _SIZE_UNIT.search(text) or _IMAGE_LARGE.search(text):
         return Refusal("image_bytes", used, limit)
     return None
 
@@ -520,19 +527,21 @@ def _normal(text: str) -> str:
 
 _QUOTES = {ord(mark): None for mark in "`'\"‘’“”"}
 
-_NUMBER = re.compile(r"(?<![\w.\[/-])(\d{1,15})(?: ?(k|m|[kmg]i?b)\b)?(?![\w/]|\.\d|-\d)")
+_NUMBER = re.compile(r"(?<![\w.\[/-])(\d{1,15}(?:\.\d{1,3}(?=[ kmg]))?)(?: ?(k|m|[kmg]i?b)\b)?(?![\w/]|\.\d|-\d)")
 _SCALE = {"k": 10**3, "m": 10**6, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 _SUM = re.compile(r"(?<!\d)(\d{1,15}) ?\+ ?(\d{1,15}) ?> ?(\d{1,15})")
 _MORE = re.compile(r"(?<![\w.])(\d{1,15})(?: ?[a-z]{1,10})? ?> ?(\d{1,15})\b(?! ?[-+] ?\d)")
 _LIMIT_BEFORE = re.compile(
     r"\b(?:max(?:imum|length|_\w+)?|limit\w*|exceed\w*|windows?|length of|size is|context (?:length|size)|allowed|"
-    r"at most|up to|only|cannot be|<=?|(?:larger|longer|greater|more) than|supports?)(?!\w)|<=? ?$"
+    r"at most|up to|only|cannot be|<=?|(?:larger|longer|greater|more|less|fewer) than|supports?)(?!\w)"
+    r"|<=? ?$|最大|限制|上限"
 )
 _USED_BEFORE = re.compile(
     r"\b(?:request(?:ed)?|contain\w*|receiv\w*|result\w*|current|got|given|actual\w*|has|have|had|provided|sent|found|your|"
     r"you|with|used|input is|prompt is)(?!\w)"
 )
 _LIMIT_AFTER = re.compile(r"[- ]?(?:tokens? |bytes? |images? )?(?:max\w*\b|limit\b|allowed\b|(?:token )?context\b)")
+_USED_AFTER = re.compile(r"\W{0,2}(?:tokens? )?(?:exceeds? |exceeded (?:the|this|its|model|max))")
 _OUTPUT_AFTER = re.compile(
     r" ?(?:tokens? )?(?:(?:in|of|for|as) )?(?:the |your )?(?:max_\w*tokens|completion|output|generat\w+)\b"
 )
@@ -555,12 +564,14 @@ def _numbers(text: str) -> tuple[int | None, int | None, int | None]:
     starts = [*(match.start() for match in found), len(text)]
     for at, match in enumerate(found):
         before, after = text[max(ends[at], match.start() - 90) : match.start()], text[match.end() : starts[at + 1]][:60]
-        value = int(match[1]) * _SCALE.get(match[2] or "", 1)
+        value = round(float(match[1]) * _SCALE.get(match[2] or "", 1))
         limit_word, used_word = _last(_LIMIT_BEFORE, before), _last(_USED_BEFORE, before)
         if before.endswith("by "):
             continue  # how much too much
         if _OUTPUT_AFTER.match(after) or _OUTPUT_BEFORE.search(before):
             outputs.append(value)
+        elif _USED_AFTER.match(after):
+            used.append(value)
         elif limit_word > used_word or (_LIMIT_AFTER.match(after) and (used_word < 0 or not limits)):
             limits.append(value)
         else:
