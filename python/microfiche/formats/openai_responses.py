@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from ..messages import (
     History,
@@ -33,14 +33,9 @@ _BESIDE_ARGUMENTS = frozenset({"type", "id", "call_id", "status", "caller", "cre
 _TEXTS = ("input_text", "output_text", "text")
 
 
-class _Said(NamedTuple):
-    """The native object of a part of an assistant's message item: the item without its content, and the part.
-
-    Parts of one item share the very same ``item``; ``part`` is ``None`` where the content is a string.
-    """
-
-    item: dict[str, Any]
-    part: Any
+# The native object of a part of an assistant's message item is plain data, so that a record can keep it: a tuple of
+# this mark, the item without its content, the part (None where the content is a string), and whether it opens the item.
+_SAID = "said"
 
 
 def read(source: Any) -> History:
@@ -119,7 +114,7 @@ class _Reader:
         envelope = common.without(item, "content")
         said: list[Part] = []
         for part in parts:
-            native = _Said(envelope, part.native)
+            native = (_SAID, envelope, part.native, not said)
             match part:
                 case Text():
                     said.append(Text(part.text, native=native))
@@ -212,15 +207,16 @@ def _write_answer(message: Message, counts: Counter[str]) -> list[Any]:
     for part in common.shown(message.parts):
         native = part.native
         match part:
-            case Text() | Opaque() if isinstance(native, _Said):
+            case Text() | Opaque() if isinstance(native, tuple) and native[0] == _SAID:
+                _, item, inner, opens = native
                 content: Any = part.text if isinstance(part, Text) else None
-                if native.part is not None:
-                    content = [{**native.part, "text": content} if content is not None else native.part]
-                if open_item is native.item:
+                if inner is not None:
+                    content = [{**inner, "text": content} if content is not None else inner]
+                if open_item == item and not opens:
                     out[-1]["content"] += content
                 else:
-                    out.append({**native.item, "content": content})
-                open_item = native.item
+                    out.append({**item, "content": content})
+                open_item = item
                 continue
             case Text():
                 out.append({"role": "assistant", "content": part.text})
