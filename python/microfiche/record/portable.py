@@ -20,7 +20,7 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from microfiche.errors import BadInput, Damaged, NewerFormat, RecordError
 
@@ -33,6 +33,8 @@ from .writing import Commit, Writer
 
 if TYPE_CHECKING:
     from .record import Record
+
+_R = TypeVar("_R", bound="Record")
 
 _COLUMNS = ("conversation", "kind", "parent", "about", "turn", "open", "time")
 
@@ -90,17 +92,15 @@ def _entry_line(row: tuple[Any, ...]) -> str:
     return json.dumps(line, separators=(",", ":"))[:-1] + f',"payload":{payload}}}\n'
 
 
-def import_(stream: Iterable[str], path: Path) -> Record:
+def import_(kind: type[_R], stream: Iterable[str], path: Path) -> _R:
     """Make a record in a new file; :class:`BadInput` names the line that is not what its hashes say.
 
     Nothing is left behind if it fails.
     """
-    from .record import Record
-
     for each in (path, Path(f"{path}.heads")):
         if each.exists():
             raise RecordError("the file exists already", str(each), "choose another name")
-    record = Record.open(path)
+    record = kind.open(path)
     try:
         with record._lock, sqlite.faults(path):
             _fill(record, stream)

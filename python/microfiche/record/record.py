@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, Self
 
 from microfiche.errors import Damaged, NoSuchEntry, ReadOnly, RecordError
 
@@ -113,7 +113,7 @@ class Record:
         *,
         wait: float = 10.0,
         clock: Callable[[], int] = _now,
-    ) -> Record:
+    ) -> Self:
         """Open the record in a file, made if absent and ``create`` says so.
 
         ``wait`` is how long, in seconds, a write waits for another process; ``clock`` tells the
@@ -151,7 +151,7 @@ class Record:
                 os.close(self._heads_file)
                 self._heads_file = None
 
-    def __enter__(self) -> Record:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -294,11 +294,11 @@ class Record:
         export(self, stream)
 
     @classmethod
-    def import_(cls, stream: Iterable[str], path: str | os.PathLike[str]) -> Record:
+    def import_(cls, stream: Iterable[str], path: str | os.PathLike[str]) -> Self:
         """Make a record in a new file of what :meth:`export` wrote; entries, blobs and heads are equal to the byte."""
         from .portable import import_
 
-        return import_(stream, Path(path))
+        return import_(cls, stream, Path(path))
 
     def backup(self, path: str | os.PathLike[str]) -> Head:
         """Copy the record as it is now, while others write, to a new file; gives the head of the copy."""
