@@ -146,6 +146,7 @@ def compact(
             projection.pages,
             projection.shown,
             {page.number: scale.ruler.image(page.width, page.height) for page in projection.pages},
+            outcome.plan,
         ),
         elided=elided_lines(source, outcome.plan),
         images=image_lines(source, outcome.plan),
@@ -388,7 +389,8 @@ def _omitted(plan: Plan, projection: Projection) -> tuple[int, ...]:
 def _not_drawn(projection: Projection) -> dict[str, int]:
     script = projection.script
     reasoning = {"reasoning": script.reasoning} if script.reasoning else {}
-    return reasoning | dict(sorted(script.opaque.items()))
+    runs = Counter(pointer.kind for pointer in script.pointers)
+    return reasoning | dict(sorted(script.opaque.items())) | dict(sorted(runs.items()))
 
 
 def _digest(history: History, projection: Projection) -> str:

@@ -31,7 +31,8 @@ def drawn(fit: mf.Context) -> str:
 
 def beside(fit: mf.Context) -> list[str]:
     blocks = split(fit)[1]["content"]
-    return [block["text"] for block in blocks[1:-1] if block["type"] == "text"]
+    texts = [block["text"] for block in blocks[1:-1] if block["type"] == "text"]
+    return [text for text in texts if not text.startswith("Exact values up to page ")]
 
 
 def test_head_middle_and_tail() -> None:

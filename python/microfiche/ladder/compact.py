@@ -82,7 +82,7 @@ class _Draft:
         draft = _Draft(self.source, self.scale, self.fixed, plan, self.script, self.pages)
         if redraw:
             draft.script, draft.pages = draw_archive(self.source, plan)
-            draft.plan = settle(plan, draft.script, draft.pages)
+            draft.plan = settle(self.source, plan, draft.script, draft.pages)
         return draft
 
     def projection(self) -> Projection:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import accumulate
@@ -17,6 +18,7 @@ from microfiche.errors import BadInput, PlanMismatch
 from microfiche.messages import Image, Message, Text, ToolResult, Turn, canonical
 from microfiche.models import FIDELITIES, Fidelity
 from microfiche.pages import guide
+from microfiche.pages.exact import Shelf
 from microfiche.pages.render import Ink, Page, draw
 from microfiche.pages.script import Script, Spot, write_script
 
@@ -76,12 +78,16 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class FullPage:
-    """A page that will not change any more: its turns, its pixels' digest, the last spot that stands on it."""
+    """A page that will not change any more: its turns, its pixels' digest, the last spot that stands on it.
+
+    ``exact`` are the values that stand as text behind it.
+    """
 
     number: int
     turns: tuple[int, int]
     digest: str
     upto: Spot
+    exact: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +230,7 @@ def _archive(data: dict[str, Any]) -> Archive:
                 (_int(page["turns"][0]), _int(page["turns"][1])),
                 _str(page["digest"]),
                 _spot(page["upto"], 3),
+                tuple(_str(value) for value in page["exact"]),
             )
             for page in data["full"]
         ),
@@ -362,9 +369,9 @@ def checked_archive(source: Source, plan: Plan) -> tuple[Script, list[Page]]:
     """The pages of a plan, drawn; :class:`PlanMismatch` if the plan or a full page is not what a pass made."""
     check_source(source, plan)
     script, pages = draw_archive(source, plan)
-    drawn = settle(plan, script, pages).archive
+    drawn = settle(source, plan, script, pages).archive
     if plan.archive is not None and plan.archive != drawn:
-        raise _mismatch("a full page does not come out as it was drawn")
+        raise _mismatch("a full page or what stands behind it does not come out as it was")
     return script, pages
 
 
@@ -388,7 +395,7 @@ def draw_archive(source: Source, plan: Plan) -> tuple[Script, list[Page]]:
     return script, pages
 
 
-def settle(plan: Plan, script: Script, pages: Sequence[Page]) -> Plan:
+def settle(source: Source, plan: Plan, script: Script, pages: Sequence[Page]) -> Plan:
     """The plan with its full pages named: every page but the last, which may still grow."""
     if plan.archive is None:
         return plan
@@ -398,10 +405,26 @@ def settle(plan: Plan, script: Script, pages: Sequence[Page]) -> Plan:
             (min(page.turns, default=0), max(page.turns, default=0)),
             page.digest,
             script.lasts[_last_segment(page)],
+            exact,
         )
-        for page in pages[:-1]
+        for page, exact in zip(pages[:-1], _exact(source, plan.archive, script, pages[:-1]), strict=True)
     )
     return replace(plan, archive=replace(plan.archive, full=full))
+
+
+def _exact(source: Source, archive: Archive, script: Script, full: Sequence[Page]) -> Iterator[tuple[str, ...]]:
+    """The values behind each full page: of it and the pages before it, none that stands before it as text."""
+    head = (*source.head, *(message for turn in source.turns[: source.first_middle] for message in turn.messages))
+    shelf = Shelf(message.text for message in head)
+    by_number = {turn.number: turn for turn in source.turns}
+    beside = set(archive.beside)
+    for page in full:
+        for turn in _begun_on(script, page):
+            if turn in beside:
+                for message in by_number[turn].messages:
+                    shelf.stand(message.text if message.role == "user" else "")
+        first, last = (bisect_left(script.pointers, (position,)) for position in (page.start, page.end))
+        yield shelf.page(page.segments, [pointer.run for pointer in script.pointers[first:last]])
 
 
 def _last_segment(page: Page) -> int:
@@ -450,10 +473,13 @@ def _middle(
         yield Text(guide.guide(form.cell, form.width // form.cell[0], form.height // form.cell[1], plan.recall))
         beside = set(archive.beside)
         by_number = {turn.number: turn for turn in source.turns if archive.first <= turn.number <= archive.last}
+        exact = {page.number: page.exact for page in archive.full if page.exact}
         for page in shown:
             group: list[Text | Image] = [Image(page.png, "image/png", page.width, page.height, owner="page")]
             for turn in _begun_on(script, page):
                 group.extend(_stand_beside(by_number[turn], plan, turn in beside))
+            if page.number in exact:
+                group.append(Text(guide.exact(page.number, exact[page.number])))
             if archive.full and page.number == archive.full[-1].number:
                 group[-1] = replace(group[-1], mark=True)
             yield from group

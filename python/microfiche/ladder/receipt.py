@@ -45,7 +45,10 @@ class Rung:
 
 @dataclass(frozen=True, slots=True)
 class PageLine:
-    """A page of the archive: where its turns begin and end, its size in pixels and bytes, its price."""
+    """A page of the archive: where its turns begin and end, its size in pixels and bytes, its price.
+
+    ``exact`` counts the values that stand as text behind it.
+    """
 
     number: int
     turns: tuple[int, int] | None
@@ -54,6 +57,7 @@ class PageLine:
     tokens: int
     bytes: int
     characters: int
+    exact: int
     digest: str
     shown: bool
 
@@ -117,8 +121,11 @@ def amounts(given: Load, outcome: Outcome, final: Load, model: Model) -> tuple[R
     return tuple(rungs)
 
 
-def page_lines(pages: Iterable[Page], shown: Sequence[Page], tokens: dict[int, int]) -> tuple[PageLine, ...]:
+def page_lines(
+    pages: Iterable[Page], shown: Sequence[Page], tokens: dict[int, int], plan: Plan
+) -> tuple[PageLine, ...]:
     """A line a page; ``tokens`` gives what each costs by its number."""
+    exact = {page.number: len(page.exact) for page in plan.archive.full} if plan.archive is not None else {}
     numbers = {page.number for page in shown}
     return tuple(
         PageLine(
@@ -129,6 +136,7 @@ def page_lines(pages: Iterable[Page], shown: Sequence[Page], tokens: dict[int, i
             tokens[page.number],
             len(page.png),
             len(page.text),
+            exact.get(page.number, 0),
             page.digest,
             page.number in numbers,
         )
