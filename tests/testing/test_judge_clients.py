@@ -203,6 +203,20 @@ def test_signed_reasoning_goes_there_and_back(http: httpx2.Client) -> None:
             clients.send("anthropic", body)
 
 
+def test_items_stand_and_fall_with_their_reasoning(http: httpx2.Client) -> None:
+    with Judge(script=[Reply("", calls=(("bash", {}),), thinking="look first")]) as judge:
+        clients = Clients(judge, http)
+        body = rules.sound_responses()
+        answer = clients.send("openai_responses", body)
+        items = [item.model_dump(exclude_none=True) for item in answer.output]
+        output = {"type": "function_call_output", "call_id": items[-1]["call_id"], "output": "a"}
+        sent = [*body["input"], *items, output]
+        assert texts("openai_responses", clients.send("openai_responses", {**body, "input": sent})) == "ok"
+        sent.remove(items[0])
+        with pytest.raises(openai.BadRequestError, match="without its required 'reasoning' item"):
+            clients.send("openai_responses", {**body, "input": sent})
+
+
 def test_counting(http: httpx2.Client) -> None:
     with Judge(script=["kept for the answer"]) as judge:
         clients = Clients(judge, http)

@@ -303,6 +303,8 @@ FAULTS: list[tuple[str, str, Callable[[Body], None]]] = [
     ("openai_responses", "string too long", edit("input.3.call_id", "c" * 65)),
     ("openai_responses", "required following item", edit("input.+", {"type": "reasoning", "summary": []})),
     ("openai_responses", "required following item", edit("input.+2", {"role": "user", "content": "wait"})),
+    ("openai_responses", "Duplicate item found", edit("input.2.id", "rs_1")),
+    ("openai_responses", "without its required 'reasoning' item: 'rs_tied7'", edit("input.3.id", "fc_tied7_0")),
     ("openai_responses", "summary", edit("input.1.summary", ...)),
     ("openai_responses", "'output_text' and 'refusal'", edit("input.2.content", [{"type": "input_text", "text": "x"}])),
     ("openai_responses", "Invalid value: 'text'", edit("input.0.content.0", {"type": "text", "text": "go"})),
@@ -428,6 +430,17 @@ def test_models_have_rules_of_their_own() -> None:
     unsigned["contents"] = unsigned["contents"][:3]
     assert "thought_signature" in message_of("gemini", verdict("gemini", unsigned))
     assert verdict("gemini", unsigned, model="gemini-2.5-flash") is None
+
+
+def test_reasoning_with_a_budget_leads_the_message_that_is_answered() -> None:
+    body = sound_anthropic()
+    body["messages"] = body["messages"][:3]
+    body.update(max_tokens=3_000, thinking={"type": "enabled", "budget_tokens": 2_000})
+    assert verdict("anthropic", body) is None
+    del body["messages"][1]["content"][0]
+    assert "Expected `thinking`" in message_of("anthropic", verdict("anthropic", body))
+    body["messages"] += [{"role": "assistant", "content": "Done."}, {"role": "user", "content": "and now?"}]
+    assert verdict("anthropic", body) is None
 
 
 def test_snake_case_is_gemini_too() -> None:

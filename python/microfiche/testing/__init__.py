@@ -5,8 +5,8 @@
 providers' published rules and real error bodies, by code that shares nothing with the rest of the package.
 """
 
-from .judge import PROVIDERS, Judge, Request
-from .replies import Refuse, Reply
+from .judge import PROVIDERS, Judge
+from .replies import Refuse, Reply, Request
 from .rules import Limits, Refused
 
 __all__ = ["PROVIDERS", "Judge", "Limits", "Refuse", "Refused", "Reply", "Request"]

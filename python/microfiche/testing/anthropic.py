@@ -276,6 +276,21 @@ def _thoughts(body: Object, messages: list[Object], version: tuple[int, int] | N
             "thinking.budget_tokens: Input should be greater than or equal to 1024",
         )
         need(body.get("max_tokens", 1 << 40) > budget, "`max_tokens` must be greater than `thinking.budget_tokens`")
+        _begins_with_thought(messages)
+
+
+def _begins_with_thought(messages: list[Object]) -> None:
+    """With reasoning switched on by a budget, the message whose calls are being answered begins with reasoning."""
+    results = any(block["type"] == "tool_result" for block in _blocks(messages[-1]))
+    at = len(messages) - 2
+    if not results or at < 0:
+        return
+    kind = _blocks(messages[at])[0]["type"]
+    need(
+        kind in _THOUGHTS,
+        f"messages.{at}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `{kind}`. When "
+        "`thinking` is enabled, a final `assistant` message must start with a thinking block",
+    )
 
 
 def _system(system: Any) -> None:

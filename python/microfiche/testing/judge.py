@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
 from . import anthropic, gemini, openai_chat, openai_responses
-from .replies import Refuse, Reply
+from .replies import Line, Refuse, Reply, Request
 from .rules import Limits, Object, Refused, check_json, is_object
 from .server import Server
 
@@ -19,25 +19,6 @@ PROVIDERS: dict[str, ModuleType] = {
     "openai_responses": openai_responses,
     "gemini": gemini,
 }
-
-Line = str | Reply | Refuse | Callable[["Request"], "str | Reply | Refuse"]
-"""One line of a script: a text, a reply, a refusal, or what makes one of them from the request."""
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A request that came: its body, the status and body it was answered with, the input tokens it was billed.
-
-    ``tokens`` is 0 where it was refused before it was priced.
-    """
-
-    provider: str
-    model: str
-    body: Any
-    status: int
-    answer: Any
-    tokens: int = 0
-    counting: bool = False
 
 
 class Judge:

@@ -6,6 +6,8 @@ Rules and texts: the guides of developers.openai.com, the types of openai 3.57 a
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from typing import Any
 
 from . import pricing
@@ -67,6 +69,7 @@ def check(body: Object, model: str, window: int, limits: Limits, counting: bool 
         _item(item, f"input[{at}]", model)
     _pairs(items)
     _reasoning(items)
+    _ids(items)
     _tools(body.get("tools"))
     count = sum(1 for part in _all_parts(items) if part["type"] == "input_image")
     need(
@@ -237,6 +240,32 @@ def _reasoning(items: list[Object]) -> None:
         need(
             led,
             f"Item '{item.get('id')}' of type 'reasoning' was provided without its required following item.",
+            param="input",
+        )
+
+
+TIED = "tied"
+"""In an id of the judge's own, after the kind: the item stands or falls with the reasoning of the same serial."""
+
+_TIED = re.compile(rf"(?:msg|fc)_({TIED}\d+)(?:_\d+)?")
+
+
+def _ids(items: list[Object]) -> None:
+    """Item ids stand once, and with the reasoning that they were made under."""
+    ids = [item["id"] for item in items if _kind(item) != "item_reference" and is_text(item.get("id"))]
+    for id_, times in Counter(ids).items():
+        need(
+            times == 1,
+            f"Duplicate item found with id {id_}. Remove duplicate items from your input and try again.",
+            param="input",
+        )
+    known = set(ids)
+    for item in items:
+        tied = _TIED.fullmatch(str(item.get("id")))
+        need(
+            tied is None or f"rs_{tied[1]}" in known,
+            f"Item '{item.get('id')}' of type '{_kind(item)}' was provided without its required 'reasoning' item: "
+            f"'rs_{tied[1] if tied else ''}'.",
             param="input",
         )
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import anthropic
+from . import anthropic, openai_responses
 from .rules import Object
 
 
@@ -45,6 +45,26 @@ class Refuse:
     message: str = "prompt is too long"
     status: int = 400
     fields: Object = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request that came: its body, the status and body it was answered with, the input tokens it was billed.
+
+    ``tokens`` is 0 where it was refused before it was priced.
+    """
+
+    provider: str
+    model: str
+    body: Any
+    status: int
+    answer: Any
+    tokens: int = 0
+    counting: bool = False
+
+
+Line = str | Reply | Refuse | Callable[[Request], str | Reply | Refuse]
+"""One line of a script: a text, a reply, a refusal, or what makes one of them from the request."""
 
 
 def speak(provider: str, reply: Reply, model: str, used: int, serial: int) -> Object:
@@ -103,6 +123,7 @@ def _openai_chat(reply: Reply, model: str, used: int, serial: str) -> Object:
 def _openai_responses(reply: Reply, model: str, used: int, serial: str) -> Object:
     output: list[Object] = []
     if reply.thinking:
+        serial = f"{openai_responses.TIED}{serial}"
         sealed = anthropic.sign(reply.thinking)
         output.append({"type": "reasoning", "id": f"rs_{serial}", "summary": [], "encrypted_content": sealed})
     if reply.text or (reply.thinking and not reply.calls):
@@ -243,4 +264,4 @@ _STREAMS = {
     "gemini": _stream_gemini,
 }
 
-__all__ = ["COUNTED", "Refuse", "Reply", "speak", "stream"]
+__all__ = ["COUNTED", "Line", "Refuse", "Reply", "Request", "speak", "stream"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from . import anthropic, gemini, openai_chat, openai_responses
-from .replies import COUNTED, Refuse, speak, stream
+from .replies import COUNTED, Refuse, Request, speak, stream
 from .rules import Object, Refused, is_object, parse
 
 if TYPE_CHECKING:
@@ -74,8 +74,6 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(404, {"error": {"message": f"no such address: {path}?{query}"}})
 
     def _answer(self, provider: str, raw: bytes, model: str, counting: bool, streamed: bool) -> None:
-        from .judge import Request
-
         body: Any = None
         used, status = 0, 200
         try:
