@@ -29,7 +29,7 @@ from microfiche.ladder.receipt import (
     notes_of,
     page_lines,
 )
-from microfiche.messages import History, Image, Message, Note, Text, ToolResult, Turn, canonical, split_turns
+from microfiche.messages import History, Image, Message, Note, Text, ToolResult, Turn, canonical
 from microfiche.models import Fidelity, Model
 from microfiche.pages import guide
 from microfiche.pages.render import Page
@@ -168,7 +168,7 @@ def compact(
         receipt=receipt,
         tokens=load.tokens,
         digest=_digest(history, projection),
-        _turns={turn.number: turn for turn in split_turns(history.messages)[1]},
+        _turns={turn.number: turn for turn in history.turns()[1]},
         _wires=(history.wire, wire),
     )
 
@@ -223,7 +223,7 @@ def refuse_own(history: History) -> None:
 
     Only a part that is one, from its first character to its last: text that quotes one is anybody's.
     """
-    for turn in split_turns(history.messages)[1]:
+    for turn in history.turns()[1]:
         for message in turn.messages:
             for part in message.parts:
                 inner = part.parts if isinstance(part, ToolResult) else (part,)
@@ -256,14 +256,14 @@ def _source(history: History, wire: str) -> tuple[Source, Counter[str]]:
     Turns are cut before anything is left out, so that a number means the same turn in every wire.
     """
     lost: Counter[str] = Counter()
-    head, turns = split_turns(history.messages)
+    head, turns = history.turns()
     if history.wire != wire:
         head = tuple(_carried(head, lost))
         turns = [Turn(turn.number, tuple(_carried(turn.messages, lost))) for turn in turns]
         turns = [turn for turn in turns if turn.messages]
     if turns and turns[0].role != "user" and formats.provider(wire) != "openai":
         head = (*head, _OPENING)
-    return Source(tuple(turns), head), lost
+    return Source(tuple(turns), head, history.pins), lost
 
 
 _OPENING = Message("user", (Text(BEGINS),))

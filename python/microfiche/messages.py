@@ -146,7 +146,8 @@ class History:
     ``format`` is the form it was read from, ``wire`` the one whose native objects ride along
     (``""`` if none). ``system`` stands apart where the wire has it beside the list. ``tools`` are
     native definitions, ``tool_names`` names alone where a session knows no more. ``body`` holds
-    the request's other fields. ``bare`` tells that a list came in, not a body.
+    the request's other fields. ``bare`` tells that a list came in, not a body. ``numbers`` are those of
+    the turns in order, counted from 1 where empty; ``pins`` texts that stand in every context.
     """
 
     messages: list[Message]
@@ -160,6 +161,15 @@ class History:
     model: str | None = None
     usage: dict[str, Any] | None = None
     notes: list[Note] = field(default_factory=list)
+    numbers: tuple[int, ...] = ()
+    pins: tuple[str, ...] = ()
+
+    def turns(self) -> tuple[tuple[Message, ...], list[Turn]]:
+        """The head, and the turns with their numbers."""
+        head, turns = split_turns(self.messages)
+        if self.numbers:
+            turns = [Turn(number, turn.messages) for number, turn in zip(self.numbers, turns, strict=True)]
+        return head, turns
 
 
 @dataclass(frozen=True, slots=True)

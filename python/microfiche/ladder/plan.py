@@ -33,10 +33,11 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What the ladder works on: turns, and the messages that stand before the first of them."""
+    """What the ladder works on: turns, the messages before the first of them, texts that stand in every context."""
 
     turns: tuple[Turn, ...]
     head: tuple[Message, ...] = ()
+    pins: tuple[str, ...] = ()
 
     @property
     def first_middle(self) -> int:
@@ -444,7 +445,7 @@ def assemble(source: Source, plan: Plan, script: Script, pages: Sequence[Page]) 
     ]
     middle: list[Message] = []
     shown: Sequence[Page] = ()
-    if archive is not None or gone:
+    if archive is not None or gone or source.pins:
         shown = pages[archive.left_out :] if archive is not None else ()
         middle = [Message("user", tuple(_middle(source, plan, script, pages, shown, rest)))]
     messages = (
@@ -487,6 +488,10 @@ def _middle(
         left_out = sorted({turn for page in pages for turn in page.turns} - here | set(left_out))
         through = archive.last
         partly = begun_before(script, shown)
+    if source.pins:
+        yield Text(guide.pins(source.pins))
+    if archive is None and not plan.omitted:
+        return
     yield Text(
         guide.note(
             [(page.number, page.turns) for page in shown],

@@ -94,6 +94,11 @@ def _span(turns: Sequence[int]) -> str:
     return f"turn {first}" if first == last else f"turns {first}-{last}"
 
 
+def pins(texts: Sequence[str]) -> str:
+    """The pinned texts of a conversation, word for word."""
+    return "Kept word for word from earlier in this conversation:\n" + "\n".join(f"- {text}" for text in texts)
+
+
 def beside(turn: int, text: str) -> str:
     """A user's words of a paged turn, as they stand behind its page."""
     return f"Turn {turn}, user:\n{text}"
