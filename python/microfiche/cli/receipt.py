@@ -104,6 +104,8 @@ def _details(receipt: Receipt) -> Iterator[tuple[str, str]]:
     if receipt.omitted_turns:
         pages = f", {plural(receipt.omitted_pages, 'page')}" if receipt.omitted_pages else ""
         yield "omitted", f"{plural(len(receipt.omitted_turns), 'turn')}{pages}: {spans(receipt.omitted_turns)}"
+    if exact := sum(page.exact for page in receipt.pages if page.shown):
+        yield "exact", f"{plural(exact, 'value')} as text behind the pages"
     for kind, number in receipt.not_drawn.items():
         yield "not drawn", f"{plural(number, 'part')} of kind {kind}"
     if receipt.escapes:
