@@ -209,6 +209,10 @@ def test_a_price_that_is_no_matter_vetoes_no_page() -> None:
     messages = rounds(40, 3_000).native("openai_chat")
     assert not mf.compact(messages, model=dear, budget=25_000).pages
     assert mf.compact(messages, model=dear, budget=25_000, policy=mf.Policy(pays=100)).pages
+    dearest = max(rows)[1]
+    fit = mf.compact(messages, model=dearest, budget=25_000, policy=mf.Policy(pays=100))
+    assert {rung.rung: rung.reason for rung in fit.receipt.rungs}["snapshot"] == "would_grow"
+    assert not fit.pages
 
 
 # ---------------------------------------------------------------- budgets
