@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from math import ceil
 from time import perf_counter
 from typing import Any
 
@@ -54,6 +55,7 @@ class Context:
     receipt: Receipt
     tokens: int
     digest: str
+    asked: dict[str, Any] = field(repr=False, default_factory=dict)
     _turns: dict[int, Turn] = field(repr=False, default_factory=dict)
     _wires: tuple[str, str] = field(repr=False, default=("", ""))
 
@@ -103,6 +105,44 @@ def compact(
     :class:`~microfiche.errors.BadInput` for what cannot be read, a model of unknown window without a
     budget, and words and numbers out of range.
     """
+    return fit(
+        messages,
+        model=model,
+        budget=budget,
+        plan=plan,
+        system=system,
+        tools=tools,
+        max_tokens=max_tokens,
+        policy=policy,
+        fidelity=fidelity,
+        vision=vision,
+        format=format,
+    )
+
+
+def fit(
+    messages: Any,
+    *,
+    model: str,
+    budget: int | None = None,
+    plan: Plan | None = None,
+    system: Any = None,
+    tools: list[Any] | None = None,
+    max_tokens: int | None = None,
+    policy: Policy | None = None,
+    fidelity: Fidelity = "exact",
+    vision: bool | None = None,
+    format: str | None = None,
+    ratio: float = 1.0,
+    spared: Iterable[tuple[int, int]] = (),
+    force: bool = False,
+) -> Context:
+    """:func:`compact`, with what a conversation knows beside its messages.
+
+    ``ratio`` is true tokens over estimated ones, as learnt from a refusal: the budget is met by the
+    estimate times it. ``spared`` are ranges of turns to leave alone unless nothing else fits; ``force``
+    runs every rung but omission under budget too.
+    """
     began = perf_counter()
     policy = policy or Policy()
     if fidelity not in models.FIDELITIES:
@@ -119,11 +159,13 @@ def compact(
     }
     given = sum(fixed.values(), Load()) + scale.messages(history.messages)
     limits = budget_for(found, policy, budget, max_tokens if max_tokens is not None else _asked(history.body))
+    limits = replace(limits, tokens=int(limits.tokens / ratio))
     recall = policy.recall if policy.recall is not None else _answers_recall(history)
 
+    left_alone = frozenset(turn for first, last in spared for turn in range(first, last + 1))
     # What writing and repair add is known only once it is done: then another pass leaves room for it.
     while True:
-        outcome = ladder.compact(source, found, limits, policy, fixed, plan, fidelity, recall)
+        outcome = ladder.compact(source, found, limits, policy, fixed, plan, fidelity, recall, left_alone, force)
         written = _write(history, outcome, wire, found, model, policy, max_tokens, messages)
         load = _weigh(written.body, wire, scale)
         if load.tokens <= limits.tokens:
@@ -166,8 +208,18 @@ def compact(
         plan=outcome.plan,
         pages=tuple(replace(p, tokens=scale.ruler.image(p.width, p.height)) for p in projection.shown),
         receipt=receipt,
-        tokens=load.tokens,
+        tokens=ceil(load.tokens * ratio),
         digest=_digest(history, projection),
+        asked={
+            "model": model,
+            "budget": budget,
+            "system": system,
+            "tools": tools,
+            "max_tokens": max_tokens,
+            "fidelity": fidelity,
+            "vision": vision,
+            "format": format,
+        },
         _turns={turn.number: turn for turn in history.turns()[1]},
         _wires=(history.wire, wire),
     )

@@ -35,6 +35,9 @@ from .plan import (
 )
 from .snapshot import extend, form_for, tail_start
 
+_NEVER = 1 << 62
+"""Behind every turn."""
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -75,11 +78,12 @@ class _Draft:
     scale: Scale
     fixed: Load
     plan: Plan
+    spared: frozenset[int] = frozenset()
     script: Script = field(default_factory=Script)
     pages: list[Page] = field(default_factory=list)
 
     def with_plan(self, plan: Plan, redraw: bool) -> _Draft:
-        draft = _Draft(self.source, self.scale, self.fixed, plan, self.script, self.pages)
+        draft = replace(self, plan=plan)
         if redraw:
             draft.script, draft.pages = draw_archive(self.source, plan)
             draft.plan = settle(self.source, plan, draft.script, draft.pages)
@@ -101,11 +105,15 @@ def compact(
     plan: Plan | None = None,
     fidelity: Fidelity = "exact",
     recall: bool = False,
+    spared: frozenset[int] = frozenset(),
+    force: bool = False,
 ) -> Outcome:
     """Make the source fit the budget.
 
     ``fixed`` are the loads of what stands beside the messages, by their names in words. Under budget
-    nothing happens. A plan made for another model, fidelity, page form or a smaller budget is not continued.
+    nothing happens, unless ``force`` asks for every rung but omission all the same. ``spared`` turns are
+    left alone unless nothing else fits. A plan made for another model, fidelity, page form or a smaller
+    budget is not continued.
     :class:`CannotFit` if the parts that never change are too large, or the policy's rungs too few.
     """
     scale = Scale(model)
@@ -114,15 +122,17 @@ def compact(
     start = Plan(model=model.id, budget=budget.tokens, fidelity=fidelity, recall=recall)
     if plan and _continues(plan, start, model):
         start = plan
-    draft = _Draft(source, scale, beside, start, *checked_archive(source, start))
+    draft = _Draft(source, scale, beside, start, spared, *checked_archive(source, start))
     before = draft.load()
-    if budget.holds(before):
+    if budget.holds(before) and not force:
         return Outcome(start, draft.projection(), everything, before, before)
 
     steps: list[Step] = []
     load = before
     for rung in (_elide, _images, _snapshot, _omit):
         name = rung.__name__[1:]
+        if rung is _omit and budget.holds(load):
+            break
         if name not in policy.rungs or not source.turns:
             steps.append(Step(name, load, load, "off"))
             continue
@@ -130,9 +140,11 @@ def compact(
         after = draft.load() if not reason else load
         steps.append(Step(name, load, after, reason))
         load = after
-        if budget.holds(load):
+        if budget.holds(load) and not force:
             break
-    else:
+    if not budget.holds(load):
+        if spared:
+            return compact(source, model, budget, policy, fixed, plan, fidelity, recall, force=force)
         raise _cannot_fit(draft, load, budget, policy, fixed)
     through = _through(draft.plan)
     final = replace(draft.plan, budget=budget.tokens, through=through, source=source_digest(source, through))
@@ -168,7 +180,7 @@ def _protected(draft: _Draft, budget: Budget, policy: Policy) -> int:
 
 def _elide(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: Load) -> tuple[_Draft, str]:
     plan = draft.plan
-    gone = _gone(plan)
+    gone = _gone(plan) | draft.spared
     found = elide(
         draft.source.turns,
         _protected(draft, budget, policy),
@@ -180,7 +192,7 @@ def _elide(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: Lo
 
 def _images(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: Load) -> tuple[_Draft, str]:
     plan = draft.plan
-    gone = _gone(plan)
+    gone = _gone(plan) | draft.spared
 
     def out_of_reach(spot: Spot) -> bool:
         return spot in plan.dropped or spot[0] in gone or plan.frozen(spot)
@@ -238,7 +250,7 @@ def _snapshot(draft: _Draft, model: Model, budget: Budget, policy: Policy, load:
     limit = min(policy.tail_tokens, int(policy.tail_share * budget.tokens))
     best, reason = draft, "nothing_old"
     for tail in (limit, limit // 2):
-        last = tail_start(source, tail, draft.scale) - 1
+        last = min(tail_start(source, tail, draft.scale), min(draft.spared, default=_NEVER)) - 1
         if last <= paged:
             continue
         taken = draft.with_plan(extend(plan, source, model, budget, policy, draft.scale, last), redraw=True)
@@ -279,7 +291,8 @@ def _omit(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: Loa
             return fewer, ""
     paged = archive.last if archive is not None else max((last for _, last in plan.omitted), default=0)
     for ends in _ends(draft.source, paged):
-        fewer = _fewest(ends, partial(_without, draft), budget)
+        free = [end for end in ends if end < min(draft.spared, default=_NEVER)]
+        fewer = _fewest(free, partial(_without, draft), budget)
         if fewer is not None:
             return fewer, ""
     return draft, "nothing_old"
