@@ -188,6 +188,22 @@ def test_a_word_cut_by_a_page_is_judged_with_the_next_page() -> None:
     assert shelf.page([f"kens/table.py {filler}", Bar(4, "user"), "x" + filler]) == ("src/parser/tokens/table.py",)
 
 
+@given(st.integers(1, 700))
+@settings(max_examples=80, deadline=None)
+def test_no_part_of_a_word_is_chosen_wherever_a_page_ends(at: int) -> None:
+    """Arguments without a blank, links with brackets, a word longer than any value: cut at every place."""
+    link = "https://example.org/a_(b)/c?d=e&f=g"
+    text = json.dumps({"paths": ["src/one/alpha.py", "src/two/beta.py"], "to": f"{'lib/x' * 90}/y.py", "u": link})
+    text = text.replace(" ", "")
+    filler = prose(3_000)
+    shelf = Shelf()
+    chosen = shelf.page([CALL, filler + "\n" + text[:at]])
+    chosen += shelf.page([text[at:] + "\n" + filler, Bar(4, "user")]) if at < len(text) else ()
+    chosen += shelf.page([filler])
+    assert set(chosen) <= {"src/one/alpha.py", "src/two/beta.py", link}
+    assert len(chosen) == 3
+
+
 def test_a_word_at_the_end_of_its_text_is_whole() -> None:
     filler = prose(2_000)
     shelf = Shelf()
@@ -299,8 +315,16 @@ def test_a_page_points_to_a_run_and_the_run_stands_beside_it() -> None:
         segment, offset = pointer.at
         assert str(script.segments[segment])[offset:].startswith(f"[{len(pointer.run)} characters")
     shelf = Shelf()
-    assert shelf.page([*script.segments, prose(3_000)], [pointer.run for pointer in script.pointers]) == (digest,)
+    assert shelf.page([*script.segments, prose(6_000)], [pointer.run for pointer in script.pointers]) == (digest,)
     assert shelf.page([prose(8_000)]) == (blob,), "a longer one only where nothing else wants the room"
+
+
+def test_a_block_in_lines_never_stands_beside_a_page() -> None:
+    """Values stand one a line: what has line breaks cannot."""
+    block = base64.encodebytes(random.Random(6).randbytes(70)).decode().rstrip()
+    shelf = Shelf()
+    assert shelf.page([prose(9_000)], [block, block.replace("\n", "")]) == (block.replace("\n", ""),)
+    assert shelf.page([prose(9_000)]) == ()
 
 
 def test_joined_texts_keep_the_places_of_pointers() -> None:

@@ -127,6 +127,8 @@ _WORD = re.compile(
     r"|[A-Za-z][A-Za-z0-9+.-]{1,20}+://[^\s\"'<>`{}|\\^]+"
     r"|[\w./@%+~-]++(?::\d++)?[\[({<$*!]?)"
 )
+# No word and no link goes on over these.
+_BOUNDS = " \n\t\r\"'<>`{}|^"
 _PARTS_WORD = frozenset("[({<$*!")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
@@ -293,7 +295,9 @@ class Shelf:
         self._waiting: dict[str, _Candidate] = {}
         self._order = 0
         self._kind = ""
+        # What the page before ended with: a word that may go on, or the inside of one too long to be a value.
         self._cut = ""
+        self._inside = False
         for text in standing:
             self.stand(text)
 
@@ -307,24 +311,31 @@ class Shelf:
 
         ``segments`` is what stands on it, ``runs`` are those that a pointer on it stands for.
         """
+        limit = int(SHARE * sum(len(segment) for segment in segments if isinstance(segment, str)))
         self._read(segments)
         for run in runs:
-            self._offer(run, "hash", _RANKS[1] if len(run) <= 2 * RUN else _LAST)
-        return self._choose(int(SHARE * sum(len(segment) for segment in segments if isinstance(segment, str))))
+            if len(run) < limit and "\n" not in run:
+                self._offer(run, "hash", _RANKS[1] if len(run) <= 2 * RUN else _LAST)
+        return self._choose(limit)
 
     def _read(self, segments: Sequence[Segment]) -> None:
         """Take a page's values into account; a word that touches its end is judged with the next page."""
         for at, segment in enumerate(segments):
             if isinstance(segment, Bar):
                 self._text(self._cut)
-                self._cut = ""
-                self._kind = segment.kind
+                self._cut, self._inside, self._kind = "", False, segment.kind
                 continue
             text, self._cut = self._cut + segment, ""
-            if at == len(segments) - 1 and not text[-1].isspace():
-                word = text[-_LONGEST:].split()[-1]
-                if len(word) < _LONGEST:
-                    text, self._cut = text[: -len(word)], word
+            if self._inside:
+                text = text[min((end for end in map(text.find, _BOUNDS) if end >= 0), default=len(text)) :]
+                self._inside = not text
+            if at == len(segments) - 1 and text:
+                start = max(map(text.rfind, _BOUNDS)) + 1
+                text, word = text[:start], text[start:]
+                if len(word) <= _LONGEST:
+                    self._cut = word
+                else:
+                    self._inside = True
             self._text(text)
 
     def _text(self, text: str) -> None:
