@@ -9,7 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-# Not on first use: the submodule of that name would take the function's place.
+# Not on first use: the submodules of these names would take the functions' places.
+from microfiche.refusal import Refusal, refusal
 from microfiche.validate import Repair, Violation, repair, validate
 
 if TYPE_CHECKING:
@@ -29,12 +30,14 @@ if TYPE_CHECKING:
     from microfiche.ladder.plan import Plan
     from microfiche.ladder.receipt import Receipt
     from microfiche.pages.render import Bar, Page, read_back, render
+    from microfiche.recovery import recover
 
 _HOMES = {
     "errors": "BadInput BadPage CannotFit MicroficheError NoVision OwnOutput PageTooSmall PlanMismatch UnknownFormat",
     "fit": "Context compact count",
     "ladder.budget": "Policy",
     "ladder.plan": "Plan",
+    "recovery": "recover",
     "ladder.receipt": "Receipt",
     "pages.render": "Bar Page read_back render",
 }
@@ -55,12 +58,15 @@ __all__ = [
     "PlanMismatch",
     "Policy",
     "Receipt",
+    "Refusal",
     "Repair",
     "UnknownFormat",
     "Violation",
     "compact",
     "count",
     "read_back",
+    "recover",
+    "refusal",
     "render",
     "repair",
     "validate",

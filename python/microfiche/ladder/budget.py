@@ -26,6 +26,8 @@ class Policy:
     * ``beside_share``: user-authored text of paged turns stays text while all of it is under this share.
     * ``pays``: pages are drawn if they and the text beside them cost at most this share of the text.
     * ``image_bytes``: bytes of base64 image data in one request.
+    * ``images``: images in one request, if the model takes so many; ``image_side`` and ``image_size``: a longer side
+      (pixels) or more base64 (bytes) of one image make it a marker.
     * ``threshold``: without a budget, this share of (window - output reserve) is the budget.
     * ``max_output``: the output reserve, if the model can give so much, in tokens.
     * ``recall``: whether somebody answers a recall by turn number; ``None`` looks for a tool of that name.
@@ -39,6 +41,9 @@ class Policy:
     beside_share: float = 0.10
     pays: float = 0.85
     image_bytes: int = 18 * 1024 * 1024
+    images: int | None = None
+    image_side: int | None = None
+    image_size: int | None = None
     threshold: float = 0.8
     max_output: int = 32_000
     recall: bool | None = None
@@ -201,4 +206,5 @@ def budget_for(model: Model, policy: Policy, tokens: int | None = None, max_toke
         raise BadInput(
             f"a budget of {tokens} input tokens holds nothing", "budget", "pass a larger one, or less output"
         )
-    return Budget(tokens, policy.image_bytes, model.images_per_request, model.many_images)
+    counts = [count for count in (model.images_per_request, policy.images) if count is not None]
+    return Budget(tokens, policy.image_bytes, min(counts, default=None), model.many_images)

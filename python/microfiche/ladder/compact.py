@@ -20,7 +20,7 @@ from microfiche.pages.script import Script, Spot
 
 from .budget import Budget, Load, Policy, Scale
 from .elide import elide
-from .images import drop_forced, drop_old
+from .images import drop_forced, drop_old, drop_unfit
 from .plan import (
     Plan,
     Projection,
@@ -119,16 +119,25 @@ def compact(
     scale = Scale(model)
     beside = sum(fixed.values(), Load())
     everything = beside + scale.messages(_all_messages(source))
-    start = Plan(model=model.id, budget=budget.tokens, fidelity=fidelity, recall=recall)
+    start = fresh = Plan(model=model.id, budget=budget.tokens, fidelity=fidelity, recall=recall)
     if plan and _continues(plan, start, model):
         start = plan
+    unfit = drop_unfit(source.turns, model, policy)
+    unfit = {spot: dropped for spot, dropped in unfit.items() if spot not in start.dropped}
+    if any(start.frozen(spot) for spot in unfit):
+        start = fresh
     draft = _Draft(source, scale, beside, start, spared, *checked_archive(source, start))
-    before = draft.load()
-    if budget.holds(before) and not force:
-        return Outcome(start, draft.projection(), everything, before, before)
-
+    before = load = draft.load()
     steps: list[Step] = []
-    load = before
+    if unfit:
+        taken = replace(start, dropped=start.dropped | unfit)
+        draft = draft.with_plan(taken, redraw=start.archive is not None)
+        load = draft.load()
+        steps.append(Step("images", before, load))
+    if budget.holds(load) and not force:
+        plan = _sealed(source, draft.plan, budget) if unfit else start
+        return Outcome(plan, draft.projection(), everything, before, load, tuple(steps))
+
     for rung in (_elide, _images, _snapshot, _omit):
         name = rung.__name__[1:]
         if rung is _omit and budget.holds(load):
@@ -146,9 +155,7 @@ def compact(
         if spared:
             return compact(source, model, budget, policy, fixed, plan, fidelity, recall, force=force)
         raise _cannot_fit(draft, load, budget, policy, fixed)
-    through = _through(draft.plan)
-    final = replace(draft.plan, budget=budget.tokens, through=through, source=source_digest(source, through))
-    return Outcome(final, draft.projection(), everything, before, load, tuple(steps))
+    return Outcome(_sealed(source, draft.plan, budget), draft.projection(), everything, before, load, tuple(steps))
 
 
 def _continues(plan: Plan, fresh: Plan, model: Model) -> bool:
@@ -164,6 +171,14 @@ def _all_messages(source: Source) -> Iterable[Message]:
     yield from source.head
     for turn in source.turns:
         yield from turn.messages
+
+
+def _sealed(source: Source, plan: Plan, budget: Budget) -> Plan:
+    """The plan with the budget it meets and the digest of the turns that it treats."""
+    if not plan:
+        return plan
+    through = _through(plan)
+    return replace(plan, budget=budget.tokens, through=through, source=source_digest(source, through))
 
 
 def _through(plan: Plan) -> int:

@@ -7,14 +7,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from microfiche.messages import Image, ToolResult, Turn
+from microfiche.models import Model
 from microfiche.pages.script import Spot, image_marker
 
-from .budget import Budget, Load
+from .budget import Budget, Load, Policy, base64_size
 
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """Why an image is a marker: ``old`` (a tool's, not among the newest), or forced by ``bytes`` or ``count``."""
+    """Why an image is a marker.
+
+    ``old`` (a tool's, not among the newest), forced by ``bytes`` or ``count``, too large by itself (``side``,
+    ``size``), or ``unseen``: the model does not read images.
+    """
 
     why: str
 
@@ -23,7 +28,7 @@ class Dropped:
         return f"{image_marker(image, turn)[:-1]} left out: {where}]"
 
 
-WHYS = ("old", "bytes", "count")
+WHYS = ("old", "bytes", "count", "side", "size", "unseen")
 
 _MARKER = re.compile(
     r"\[image [A-Za-z0-9!#$&^_.+/-]{1,64}(?: \d+×\d+)?, of turn \d+ left out: "
@@ -47,6 +52,20 @@ def spots_of(turns: Sequence[Turn]) -> Iterator[tuple[Spot, Image]]:
                     for i, inner in enumerate(part.parts):
                         if isinstance(inner, Image):
                             yield (turn.number, m, p, i), inner
+
+
+def drop_unfit(turns: Sequence[Turn], model: Model, policy: Policy) -> dict[Spot, Dropped]:
+    """Images that cannot be sent whatever the budget: the model does not read them, or they are too large."""
+    side, size = policy.image_side, policy.image_size
+    unfit: dict[Spot, Dropped] = {}
+    for spot, image in spots_of(turns):
+        if model.vision is False:
+            unfit[spot] = Dropped("unseen")
+        elif side is not None and max(image.width, image.height) > side:
+            unfit[spot] = Dropped("side")
+        elif size is not None and base64_size(image.data) > size:
+            unfit[spot] = Dropped("size")
+    return unfit
 
 
 def drop_old(

@@ -1,0 +1,142 @@
+"""After a refusal: what the provider said becomes a smaller request, without a model."""
+
+from __future__ import annotations
+
+import base64
+import io
+import socket
+from typing import Any
+
+import pytest
+from PIL import Image
+
+import microfiche as mf
+
+
+def history(rounds: int, size: int = 6_000) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Find the leak."}]
+    for at in range(rounds):
+        call = {"type": "tool_use", "id": f"t{at}", "name": "Bash", "input": {"command": f"grep -n leak {at}.c"}}
+        text = " ".join(f"word{at}_{i}" for i in range(size // 10))
+        messages.append({"role": "assistant", "content": [call]})
+        messages.append(
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": f"t{at}", "content": text}]}
+        )
+    return messages
+
+
+def shot(width: int, height: int, grain: int = 0) -> dict[str, Any]:
+    file = io.BytesIO()
+    Image.effect_noise((width, height), grain).save(file, "PNG")
+    data = base64.b64encode(file.getvalue()).decode()
+    return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
+
+
+def error(message: str, status: int = 400, kind: str = "invalid_request_error") -> tuple[int, dict[str, Any]]:
+    return status, {"type": "error", "error": {"type": kind, "message": message}}
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("a recovery opened a socket")
+
+    monkeypatch.setattr(socket, "create_connection", refuse)
+
+
+def test_a_true_size_teaches_the_ratio() -> None:
+    messages = history(60)
+    estimate = mf.count(messages, model="claude-haiku-4-5")
+    used = int(estimate * 1.4)
+    fit = mf.recover(
+        messages, error=error(f"prompt is too long: {used} tokens > 150000 maximum"), model="claude-haiku-4-5"
+    )
+    # What is kept, counted as the provider counts, fits the window and leaves room for the answer.
+    assert fit.receipt.after.tokens * 1.4 <= 150_000 - 32_000
+    assert fit.tokens >= fit.receipt.after.tokens * 1.39
+    assert fit.pages and not mf.validate(fit.request)
+
+
+def test_no_numbers_still_shrink() -> None:
+    messages = history(60)
+    estimate = mf.count(messages, model="claude-opus-5")
+    fit = mf.recover(messages, error=error("prompt is too long"), model="claude-opus-5")
+    assert fit.tokens < 0.75 * estimate
+
+
+def test_only_the_answer_is_too_long() -> None:
+    messages = history(3)
+    told = error("input length and `max_tokens` exceed context limit: 180000 + 64000 > 200000, decrease input length")
+    fit = mf.recover(messages, error=told, model="claude-haiku-4-5", max_tokens=64_000)
+    assert fit.messages == messages
+    assert fit.request["max_tokens"] <= 20_000
+
+
+def test_bytes_drop_images_not_text() -> None:
+    messages = history(3)
+    for at in range(8):
+        messages.append(
+            {"role": "assistant", "content": [{"type": "tool_use", "id": f"s{at}", "name": "shot", "input": {}}]}
+        )
+        result = {"type": "tool_result", "tool_use_id": f"s{at}", "content": [shot(400, 300, 90)]}
+        messages.append({"role": "user", "content": [result]})
+    told = error("Request exceeds the maximum size", 413, "request_too_large")
+    fit = mf.recover(messages, error=told, model="claude-opus-5")
+    assert fit.receipt.after.images < fit.receipt.before.images
+    assert not fit.pages
+    assert not mf.validate(fit.request)
+
+
+def test_a_side_too_long_leaves_and_the_others_stay() -> None:
+    told = error(
+        "messages.2.content.0.image.source.base64.data: At least one of the image dimensions exceed max allowed size for many-image requests: 2000 pixels"
+    )
+    content = [shot(2400, 20), shot(300, 200), {"type": "text", "text": "compare these"}]
+    messages = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": "hello"},
+        {"role": "user", "content": content},
+    ]
+    fit = mf.recover(messages, error=told, model="claude-opus-5")
+    assert fit.receipt.after.images == 1
+    assert [line["why"] for line in fit.receipt.images] == ["side"]
+
+
+def test_the_plan_goes_on() -> None:
+    messages = history(60)
+    first = mf.compact(messages, model="claude-opus-5", budget=100_000)
+    fit = mf.recover(
+        messages,
+        error=error("prompt is too long: 130000 tokens > 120000 maximum"),
+        model="claude-opus-5",
+        plan=first.plan,
+    )
+    assert fit.receipt.after.tokens < first.receipt.after.tokens
+    old, new = first.plan.archive, fit.plan.archive
+    assert old is not None and new is not None
+    assert [page.digest for page in new.full][: len(old.full)] == [page.digest for page in old.full]
+
+
+def test_what_is_no_refusal_is_told() -> None:
+    with pytest.raises(mf.BadInput):
+        mf.recover(
+            history(2),
+            error=error("Number of requests has exceeded your rate limit", 429, "rate_limit_error"),
+            model="claude-opus-5",
+        )
+
+
+def test_nothing_left_to_leave_out() -> None:
+    messages = [{"role": "user", "content": "word " * 40_000}]
+    with pytest.raises(mf.CannotFit):
+        mf.recover(messages, error=error("prompt is too long: 210000 tokens > 20000 maximum"), model="claude-haiku-4-5")
+
+
+@pytest.mark.parametrize("model", ["o3-mini"])
+def test_a_model_that_reads_no_images_gets_none(model: str) -> None:
+    content = [{"type": "image_url", "image_url": {"url": "data:image/png;base64," + shot(30, 20)["source"]["data"]}}]
+    messages = [{"role": "user", "content": [*content, {"type": "text", "text": "what is this"}]}]
+    fit = mf.compact(messages, model=model, budget=10_000)
+    assert "image_url" not in str(fit.messages)
+    assert "what is this" in str(fit.messages)
+    assert [line["why"] for line in fit.receipt.images] == ["unseen"]
