@@ -51,6 +51,10 @@ def history(seed: int, wire: str, source: random.Random) -> list[Any]:
         story.read("docs/読.md", text)
     if source.random() < 0.1:
         story.uses(*[("read_file", {"path": f"src/{at}.py"}, builders.code(seed + at, 300)) for at in range(12)])
+    if source.random() < 0.2:
+        story.uses(
+            ("run", {"command": "make check"}, builders.log(seed, 30)), thinking="One more look before I answer."
+        )
     native = story.native(wire)
     if source.random() < 0.3:
         reuse_ids(native, source.choice((13, 17, 30)))
@@ -116,7 +120,8 @@ def request(seed: int) -> tuple[str, str, int, dict[str, Any]] | None:
     body: dict[str, Any] = {formats.list_key(wire): history(seed, wire, source)}
     if source.random() < 0.5:
         body["tools"] = TOOLS[wire]
-    if wire == "anthropic" and thinks(body["messages"]):
+    # Later models have no budget for reasoning any more: their client warns of it.
+    if model == "claude-haiku-4-5" and thinks(body["messages"]):
         body.update(max_tokens=3_000, thinking={"type": "enabled", "budget_tokens": 2_000})
     vision = True if model.startswith("nobody") else None
     policy = mf.Policy(rungs=source.choice(RUNGS) if source.random() < 0.4 else RUNGS[0])
@@ -135,9 +140,13 @@ def request(seed: int) -> tuple[str, str, int, dict[str, Any]] | None:
 
 
 def thinks(messages: list[Any]) -> bool:
-    """True if the answers that stand last are to a message that begins with reasoning."""
-    content = messages[-2]["content"] if len(messages) > 1 and messages[-2]["role"] == "assistant" else []
-    return isinstance(content, list) and bool(content) and content[0]["type"] == "thinking"
+    """True if the list ends with the answers to a message that begins with reasoning."""
+    if len(messages) < 2 or not all(isinstance(each["content"], list) for each in messages[-2:]):
+        return False
+    asked, given = (message["content"] for message in messages[-2:])
+    calls = [block["id"] for block in asked if block["type"] == "tool_use"]
+    answers = [block.get("tool_use_id") for block in given]
+    return bool(calls) and calls == answers and asked[0]["type"] == "thinking"
 
 
 def earlier_plan(body: Any, wire: str, budget: int, options: Any, source: random.Random) -> mf.Plan | None:
@@ -201,11 +210,11 @@ def through_the_clients(seeds: range) -> Counter[str]:
 
 
 def test_contexts_through_the_clients() -> None:
-    sent = through_the_clients(range(50))
+    sent = through_the_clients(range(64))
     assert set(sent) == set(builders.WIRES)
-    assert sum(sent.values()) >= 35
+    assert sum(sent.values()) >= 40
 
 
 @pytest.mark.full
 def test_a_hundred_contexts_through_the_clients() -> None:
-    assert sum(through_the_clients(range(50, 200)).values()) >= 100
+    assert sum(through_the_clients(range(64, 220)).values()) >= 100

@@ -280,12 +280,17 @@ def _thoughts(body: Object, messages: list[Object], version: tuple[int, int] | N
 
 
 def _begins_with_thought(messages: list[Object]) -> None:
-    """With reasoning switched on by a budget, the message whose calls are being answered begins with reasoning."""
+    """With reasoning switched on by a budget, the turn whose calls are being answered begins with reasoning.
+
+    Neighbours of one role count as one turn: the API combines them.
+    """
     results = any(block["type"] == "tool_result" for block in _blocks(messages[-1]))
     at = len(messages) - 2
+    while at > 0 and messages[at - 1]["role"] == "assistant":
+        at -= 1
     if not results or at < 0:
         return
-    kind = _blocks(messages[at])[0]["type"]
+    kind = next((block["type"] for block in _blocks(messages[at])), "text")
     need(
         kind in _THOUGHTS,
         f"messages.{at}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `{kind}`. When "
