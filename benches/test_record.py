@@ -66,7 +66,12 @@ def test_append(tmp_path: Path) -> None:
         report(
             "append of 10 messages, fsync included, p50 / p99", f"{times[200] * 1e3:.1f} / {times[396] * 1e3:.1f} ms"
         )
-        chars = sum(len(m.text) + sum(len(r.text) for r in m.results) for each in stretches for m in each)
+        more = [stretch(source, at) for at in range(400, 600)]
+        began = time.process_time()
+        for each in more:
+            t.append(each)
+        report("append of 10 messages, processor time", f"{(time.process_time() - began) / 200 * 1e3:.1f} ms")
+        chars = sum(len(m.text) + sum(len(r.text) for r in m.results) for each in [*stretches, *more] for m in each)
     report("file per character of text, natives included", f"{(tmp_path / 'work.mf').stat().st_size / chars:.2f} bytes")
     plain = Path(tmp_path / "plain")
     with plain.open("wb", buffering=0) as file:
@@ -91,9 +96,14 @@ def test_open_verify_path_search_fork(large: Path) -> None:
         report("path of 10,000 messages", f"{clocked(lambda: sum(1 for _ in t.path(tip))) * 1e3:.0f} ms")
         report("first entry of a path of 100,000", f"{clocked(lambda: next(t.path())) * 1e3:.0f} ms")
         report("turn by its number", f"{clocked(lambda: t.turn(50_000)) * 1e3:.2f} ms")
+        began = time.process_time()
         took = clocked(lambda: record.verify().sound or pytest.fail("unsound"))
-        report("verify", f"{record.head.size / took:,.0f} entries/s")
-        assert record.head.size / took > 30_000
+        busy = time.process_time() - began
+        report(
+            "verify, by the clock / by processor time",
+            f"{record.head.size / took:,.0f} / {record.head.size / busy:,.0f} entries/s",
+        )
+        assert record.head.size / busy > 30_000
         report("search, two words, 20 of many", f"{clocked(lambda: t.search('the record')) * 1e3:.1f} ms")
         report("search, a rare phrase", f"{clocked(lambda: t.search('laid out in one walk over')) * 1e3:.1f} ms")
         proof = record.proof(77_777)

@@ -158,7 +158,7 @@ class _NoTransactions:
         return None if sql in ("BEGIN", "ROLLBACK") else self.raw.execute(sql, *values)
 
 
-@pytest.mark.parametrize("every", [127, pytest.param(1, marks=pytest.mark.full)])
+@pytest.mark.parametrize("every", [127, pytest.param(5, marks=pytest.mark.full)])
 def test_any_byte_of_the_file_flipped(original: Path, tmp_path: Path, every: int) -> None:
     """Either somebody says so, or nothing that a reader sees has changed."""
 

@@ -82,7 +82,7 @@ def test_a_writer_killed_at_random_instants(tmp_path: Path, kills: int) -> None:
             check_whole(path)
         with Record.open(path) as record:
             grown = max(grown, record.head.size)
-    assert grown > kills
+    assert grown > 30
 
 
 def copies(folder: Path, into: Path, log: bytes, heads: bytes) -> Path:
