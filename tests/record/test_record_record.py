@@ -355,6 +355,20 @@ def test_time_always_goes_on(tmp_path: Path) -> None:
         assert [e.time for e in record.entries()] == [5000, 5001, 9000] and record.verify()
 
 
+def test_a_line_that_a_crash_tore_is_no_fault_of_the_record(tmp_path: Path) -> None:
+    with fresh(tmp_path) as record:
+        t = record.thread("t")
+        t.append([user("one")])
+        t.append([user("two")])
+        whole = record.heads_path.read_bytes()
+    with Record.open(tmp_path / "work.mf", read_only=True) as record:
+        for cut in range(len(whole)):
+            record.heads_path.write_bytes(whole[:cut])
+            assert record.verify(), cut
+            record.heads_path.write_bytes(whole[:cut] + b"x")
+            assert not record.verify(), cut
+
+
 @pytest.mark.parametrize("cut", [0, 1, 40, 80, 81, 100])
 def test_lines_that_a_crash_kept_from_the_list_are_written_later(tmp_path: Path, cut: int) -> None:
     with fresh(tmp_path) as record:

@@ -9,9 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from record_lives import fresh, live
+from microfiche.messages import ToolCall
+from microfiche.record import Ref
+from record_lives import calls, fresh, live, says, shot, user
 
 VERIFIER = Path(__file__).parents[2] / "docs" / "verify_record.py"
+
+GOLDEN = ""
 
 
 def run(*args: object) -> subprocess.CompletedProcess[str]:
@@ -41,3 +45,17 @@ def test_what_is_no_record(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"no" * 500)
     told = run(tmp_path / "x")
     assert told.returncode == 3 and told.stdout.startswith("unsound")
+
+
+def test_the_format_does_not_drift(tmp_path: Path) -> None:
+    """The same life with the same clock has the root it had when the format was fixed."""
+    with fresh(tmp_path) as record:
+        t = record.thread("pinned")
+        (first,) = t.append([user("what is \ud800 this? " * 90)])
+        t.started(ToolCall("c", "look", "{}"))
+        t.append([calls("c"), shot("c", bytes(range(256)) * 8), says("a picture")], meta={"context": "0f" * 32})
+        t.label("seen")
+        t.move(first.id)
+        t.append_event("pin", {"said": Ref(first.id), "n": [1.5, float("inf"), 2**2000, (None, True), {"$": {}}]})
+        t.fork("copy")
+        assert record.head == (11, GOLDEN)

@@ -257,6 +257,11 @@ class Record:
         the entries make of them. The verdict is true if sound; else it names the first bad entry.
         """
         beside = self.heads_path.read_bytes() if self.heads_path.exists() else None
+        if beside is not None and not beside.endswith(b"\n"):
+            # A crash may have torn the last line; opening for writing mends it, reading passes over it.
+            whole, _, torn = beside.rstrip(b"\0").rpartition(b"\n")
+            if any(_head_line(commit).startswith(torn) for commit in self.heads()[-_CHUNK:]):
+                beside = whole + b"\n" if whole else b""
         with self._reading() as db:
             return verify(db, str(self.path), beside, head, heads, derived)
 
