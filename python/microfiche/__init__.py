@@ -14,15 +14,27 @@ from microfiche.refusal import Refusal, refusal
 from microfiche.validate import Repair, Violation, repair, validate
 
 if TYPE_CHECKING:
+    from microfiche.conversation import Conversation, Record
     from microfiche.errors import (
         BadInput,
         BadPage,
+        Busy,
         CannotFit,
+        Conflict,
+        Gone,
         MicroficheError,
+        NoSuchEntry,
+        NothingLoaded,
+        NothingToCompact,
+        NothingToRetry,
         NoVision,
         OwnOutput,
         PageTooSmall,
+        PinsTooLarge,
         PlanMismatch,
+        RecordError,
+        Stale,
+        TurnOpen,
         UnknownFormat,
     )
     from microfiche.fit import Context, compact, count
@@ -33,7 +45,10 @@ if TYPE_CHECKING:
     from microfiche.recovery import recover
 
 _HOMES = {
-    "errors": "BadInput BadPage CannotFit MicroficheError NoVision OwnOutput PageTooSmall PlanMismatch UnknownFormat",
+    "conversation": "Conversation Record",
+    "errors": "BadInput BadPage Busy CannotFit Conflict Gone MicroficheError NoSuchEntry NoVision NothingLoaded"
+    " NothingToCompact NothingToRetry OwnOutput PageTooSmall PinsTooLarge PlanMismatch RecordError Stale TurnOpen"
+    " UnknownFormat",
     "fit": "Context compact count",
     "ladder.budget": "Policy",
     "ladder.plan": "Plan",
@@ -47,19 +62,32 @@ __all__ = [
     "BadInput",
     "BadPage",
     "Bar",
+    "Busy",
     "CannotFit",
+    "Conflict",
     "Context",
+    "Conversation",
+    "Gone",
     "MicroficheError",
+    "NoSuchEntry",
     "NoVision",
+    "NothingLoaded",
+    "NothingToCompact",
+    "NothingToRetry",
     "OwnOutput",
     "Page",
     "PageTooSmall",
+    "PinsTooLarge",
     "Plan",
     "PlanMismatch",
     "Policy",
     "Receipt",
+    "Record",
+    "RecordError",
     "Refusal",
     "Repair",
+    "Stale",
+    "TurnOpen",
     "UnknownFormat",
     "Violation",
     "compact",

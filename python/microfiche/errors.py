@@ -104,3 +104,39 @@ class NoSuchEntry(RecordError):
 
 class NameTaken(RecordError):
     """A conversation of that name exists already."""
+
+
+class Busy(MicroficheError):
+    """Another pass over the conversation is under way."""
+
+
+class Gone(MicroficheError):
+    """A checkpoint lies in a stretch that was trimmed: it is discarded, never moved."""
+
+
+class Stale(MicroficheError):
+    """What was planned on a tip that has moved since is not done."""
+
+
+class NothingLoaded(MicroficheError):
+    """The conversation holds no message."""
+
+
+class NothingToRetry(MicroficheError):
+    """No attempt failed since the last message."""
+
+
+class NothingToCompact(MicroficheError):
+    """A pass that was asked for changed nothing. ``reason`` is one word that says why.
+
+    ``empty`` (no turns), ``all_recent`` (everything is in the protected tail), ``nothing_new`` (nothing since the
+    pass before), ``would_grow``, ``no_vision``, ``does_not_pay``, ``disabled`` (no rung is allowed).
+    """
+
+    def __init__(self, what: str, where: str = "", cure: str = "", reason: str = "") -> None:
+        super().__init__(what, where, cure)
+        self.reason = reason
+
+
+class PinsTooLarge(MicroficheError):
+    """Pinned texts take more than their share of the budget; the message names them."""

@@ -45,7 +45,8 @@ class Context:
     ``messages`` is the list in its own format, ``request`` the whole body around it. ``plan`` is to be
     handed back with the whole history next time. ``pages`` are those shown, oldest first. ``tokens``
     estimates the whole request. ``digest`` (SHA-256, hex) is the context's identity: its canonical
-    form, in which a page stands as width, height, depth and the digest of its pixels.
+    form, in which a page stands as width, height, depth and the digest of its pixels. ``asked`` is what
+    it was asked for with.
     """
 
     messages: list[Any]
@@ -219,6 +220,7 @@ def fit(
             "fidelity": fidelity,
             "vision": vision,
             "format": format,
+            "policy": policy,
         },
         _turns={turn.number: turn for turn in history.turns()[1]},
         _wires=(history.wire, wire),

@@ -264,7 +264,7 @@ def _snapshot(draft: _Draft, model: Model, budget: Budget, policy: Policy, load:
     paged = archive.last if archive is not None else first_paged(source, plan) - 1
     limit = min(policy.tail_tokens, int(policy.tail_share * budget.tokens))
     best, reason = draft, "nothing_old"
-    for tail in (limit, limit // 2):
+    for tail in (limit,) if budget.holds(load) else (limit, limit // 2):
         last = min(tail_start(source, tail, draft.scale), min(draft.spared, default=_NEVER)) - 1
         if last <= paged:
             continue

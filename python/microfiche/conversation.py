@@ -1,0 +1,487 @@
+"""A conversation: a record and the ladder together.
+
+Everything that happens to a conversation is an entry of its record; the context for the next call is
+folded from the entries of its path and projected. The record never learns what a plan means, the
+ladder never learns where messages are kept: they meet here.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from typing import Any, TypedDict, Unpack
+
+from microfiche import fit, formats, models, record
+from microfiche.errors import (
+    BadInput,
+    Busy,
+    CannotFit,
+    Gone,
+    NoSuchEntry,
+    NothingLoaded,
+    NothingToCompact,
+    NothingToRetry,
+    PinsTooLarge,
+    Stale,
+)
+from microfiche.fit import Context
+from microfiche.ladder.budget import Policy, budget_for
+from microfiche.ladder.difference import difference
+from microfiche.ladder.plan import Plan
+from microfiche.messages import History, Message, Text, ToolCall
+from microfiche.models import Fidelity
+from microfiche.path import NOTHING, PathState, Pin, fold
+from microfiche.record import Draft, Entry, Label, Ref
+from microfiche.recovery import cure, smaller
+from microfiche.refusal import refusal
+
+PIN_KINDS = ("definition", "decision", "parameter", "question")
+"""Kinds of pins that have a meaning of their own; any other word may be used."""
+
+CLAIM_KINDS = ("query", "document", "execution", "check")
+"""What a claim may rest on."""
+
+_PIN_SHARE = 0.10
+"""Share of the budget that pins may take."""
+
+_REASONS = {
+    "empty": "append or import first",
+    "all_recent": "everything stands in the protected tail; go on, and ask again later",
+    "nothing_new": "nothing came since the pass before",
+    "would_grow": "pages would cost more than the text",
+    "does_not_pay": "pages would cost about as much as the text; a smaller fidelity may pay",
+    "no_vision": "the model reads no pages; pass vision=True if it does",
+    "disabled": "allow a rung in the policy",
+}
+
+
+class Options(TypedDict, total=False):
+    """What a context is asked for with, beside its model: see :func:`microfiche.compact`."""
+
+    system: Any
+    tools: list[Any] | None
+    max_tokens: int | None
+    budget: int | None
+    pending: Any
+    policy: Policy | None
+    fidelity: Fidelity
+    vision: bool | None
+    format: str | None
+
+
+
+class Record(record.Record):
+    """The record of an agent's conversations, in one file. See :class:`microfiche.record.Record`."""
+
+    def conversation(self, name: str) -> Conversation:
+        """The conversation of that name; it is there from its first entry on."""
+        return Conversation(self, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Rewound:
+    """What a rewind did: the label, the entry it stands on, how many turns it left, the report that was added."""
+
+    label: str
+    entry: int | None
+    turns_left: int
+    report: int | None
+
+
+class Conversation:
+    """One conversation of a record.
+
+    A handle may be shared by threads. Two handles (or processes) that write the same path: one
+    wins, the other gets a :class:`~microfiche.errors.Conflict` that names the new tip.
+    """
+
+    def __init__(self, record: record.Record, name: str) -> None:
+        self.record = record
+        self.thread = record.thread(name)
+        self._pass = threading.Lock()
+        self._state: tuple[int | None, PathState] = (None, PathState())
+
+    @property
+    def name(self) -> str:
+        return self.thread.name
+
+    @property
+    def tip(self) -> int | None:
+        """The entry that the conversation stands on; ``None`` before the first."""
+        return self.thread.tip
+
+    # What happened
+
+    def append(
+        self,
+        messages: Any,
+        *,
+        context: Context | None = None,
+        usage: Any = None,
+        format: str | None = None,
+    ) -> list[Entry]:
+        """Add native messages that leave no call open: one transaction, durable when it returns.
+
+        ``context`` is the one that the assistant's message was produced under: its digest is kept
+        with the message, and so is the ``usage`` that the provider reported. ``format`` names the
+        wire where the messages do not tell.
+
+        Raises :class:`~microfiche.errors.TurnOpen`, which names the calls without a result, and
+        :class:`~microfiche.errors.Conflict`.
+        """
+        native = messages if isinstance(messages, list) else [messages]
+        prefer = format or (context.receipt.format if context is not None else self.state().wire()) or None
+        history = formats.read(native, format, where=self.name, prefer=prefer)
+        told: dict[str, Any] = {}
+        if context is not None:
+            told = {"context": context.digest, "model": context.receipt.model, "estimate": context.tokens}
+        if usage is not None:
+            told["usage"] = formats.common.plain(usage)
+        first = next((at for at, each in enumerate(history.messages) if each.role == "assistant"), 0)
+        meta = [{"wire": history.wire} | (told if at == first else {}) for at in range(len(history.messages))]
+        return self.thread.append(history.messages, meta=meta)
+
+    def started(self, call: Any) -> Entry:
+        """Leave a trace that a tool is about to run, so that a crash during it can be told.
+
+        ``call`` is a native tool call of any wire (an object or dict), or a
+        :class:`~microfiche.messages.ToolCall`.
+        """
+        return self.thread.started(as_call(call))
+
+    def fail(self, error: Any, context: Context | None = None) -> Entry:
+        """Record a failure of a model call: what was raised, and the context that was sent."""
+        return self.thread.side("failure", self.tip, _failure(error, context))
+
+    # What the model is sent
+
+    def state(self, tip: Any = "tip") -> PathState:
+        """What the path amounts to, by default at the tip."""
+        at = self.thread.tip if tip == "tip" else tip
+        known, state = self._state
+        if known == at and at is not None:
+            return state
+        state = fold(self.thread.path(at))
+        self._state = (at, state)
+        return state
+
+    def context(self, *, model: str, **options: Unpack[Options]) -> Context:
+        """The context for the next call; over the threshold it is compacted, and the pass recorded.
+
+        ``pending`` are native messages that will be sent and are not appended yet; the other options
+        are those of :func:`microfiche.compact`.
+        """
+        with self._alone():
+            return self._context(model, options, "threshold")
+
+    def _context(self, model: str, options: Options, why: str, force: bool = False) -> Context:
+        state = self.state()
+        self._check_pins(state, model, options)
+        asked = {name: value for name, value in options.items() if name != "pending"}
+        wire = options.get("format") or state.wire() or models.find(model, options.get("vision")).wire
+        pending = options.get("pending") or []
+        native = pending if isinstance(pending, list) else [pending]
+        waiting = formats.read(native, prefer=wire).messages if native else []
+        made = fit.fit(
+            state.history(wire, waiting),
+            model=model,
+            plan=state.plan if state.plan else None,
+            ratio=self.ratio(models.find(model).id),
+            spared=tuple(state.spared),
+            force=force,
+            **asked,  # type: ignore[arg-type]
+        )
+        if (made.plan or state.plan) and made.plan != state.plan:
+            self._record(state.plan, made, why)
+        return made
+
+    def _check_pins(self, state: PathState, model: str, options: Options) -> None:
+        """Pins that fill their share of the budget are an error: they would push out what they are for."""
+        if not state.pins:
+            return
+        found = models.find(model)
+        policy = options.get("policy") or Policy()
+        budget = budget_for(found, policy, options.get("budget"), options.get("max_tokens")).tokens
+        weights = {pin.entry: models.Ruler(found).text(pin.text) for pin in state.pins.values()}
+        taken, limit = sum(weights.values()), int(_PIN_SHARE * budget)
+        if taken > limit:
+            named = ", ".join(f"{entry} ({tokens:,} tokens)" for entry, tokens in weights.items())
+            raise PinsTooLarge(f"pins take {taken:,} of {limit:,} tokens: {named}", self.name, "unpin some of them")
+
+    def _record(self, before: Plan, made: Context, why: str) -> Entry:
+        """Put a pass on the path: when, why, what it changed, digests of new pages, tokens before and after."""
+        receipt, plan = made.receipt, made.plan
+        spots = (plan.elided.keys() - before.elided.keys()) | (plan.dropped.keys() - before.dropped.keys())
+        turns = [spot[0] for spot in spots]
+        turns += [turn for span in plan.omitted if span not in before.omitted for turn in span]
+        if plan.archive is not None:
+            paged = before.archive.last if before.archive is not None else plan.archive.first - 1
+            turns += [paged + 1, plan.archive.last] if plan.archive.last > paged else []
+        payload = {
+            "why": why,
+            "model": receipt.model,
+            "span": [min(turns, default=0), max(turns, default=0)],
+            "plan": difference(before, plan),
+            "before": {"tokens": receipt.before.tokens, "images": receipt.before.images},
+            "after": {"tokens": receipt.after.tokens, "images": receipt.after.images},
+            "rungs": [[rung.rung, rung.reason, rung.after.tokens] for rung in receipt.rungs],
+            "context": made.digest,
+        }
+        return self.thread.append_event("compaction", payload)
+
+    def ratio(self, model: str) -> float:
+        """True tokens over estimated ones, as refusals of this model taught it here; never below 1."""
+        ratio = 1.0
+        for entry in self.thread.sides("failure"):
+            told = entry.payload
+            if told.get("model") == model and str(told.get("kind")).startswith("tokens") and told.get("used"):
+                ratio = max(ratio, told["used"] / max(told["estimate"], 1))
+        return ratio
+
+    def recover(self, error: Any, context: Context) -> Context:
+        """After a refusal: record it, learn from its numbers, and make a context that fits, without a model.
+
+        ``error`` is what the client raised, or an answer that came back truncated or empty.
+        :class:`~microfiche.errors.CannotFit` at the third refusal without an append between.
+        """
+        told = refusal(error)
+        if told is None:
+            raise BadInput("this is no refusal for size", self.name, "handle the error itself; fail() records it")
+        with self._alone():
+            ratio = self.ratio(context.receipt.model)
+            self.fail(error, context)
+            if self._refusals() > 2:
+                raise CannotFit(
+                    f"refused three times in a row: {told.kind}, {told.used or '?'} of {told.limit or '?'}",
+                    self.name,
+                    "shorten the system prompt, the tools or the newest message",
+                )
+            asked = context.asked
+            found = cure(told, context, asked.get("policy") or Policy(), ratio)
+            options: Any = asked | {"budget": found.budget, "max_tokens": found.max_tokens, "policy": found.policy}
+            made = self._context(options.pop("model"), options, "refusal")
+            if not smaller(made, context):
+                raise CannotFit(f"a pass leaves the request as large as it was ({told.kind})", self.name, told.cure)
+            return made
+
+    def _refusals(self) -> int:
+        """Refusals since the last message on the path."""
+        last = max((entry.id for entry, _ in self.state().messages), default=0)
+        return sum(entry.id > last and "kind" in entry.payload for entry in self.thread.sides("failure"))
+
+    # Passes by hand
+
+    def compact(self, *, model: str, **options: Unpack[Options]) -> Context:
+        """Compact now, whatever the threshold says.
+
+        :class:`~microfiche.errors.NothingToCompact` says in one word why nothing changed.
+        """
+        with self._alone():
+            return self._by_hand(model, options, "by hand")
+
+    def shake(self, what: str | None = None, *, model: str, **options: Unpack[Options]) -> Context:
+        """Only the free reducers: ``elide``, ``images``, or both. No page, no model."""
+        rungs = ("elide", "images") if what is None else (what,)
+        if not set(rungs) <= {"elide", "images"}:
+            raise BadInput(f"no reducer {what!r}", "shake", "it is elide or images")
+        options["policy"] = replace(options.get("policy") or Policy(), rungs=rungs)
+        with self._alone():
+            return self._by_hand(model, options, f"shake {' '.join(rungs)}")
+
+    def _by_hand(self, model: str, options: Options, why: str) -> Context:
+        before = self.state().plan
+        made = self._context(model, options, why, force=True)
+        if made.plan and made.plan != before:
+            return made
+        reasons = {rung.reason for rung in made.receipt.rungs if rung.reason}
+        words = ("would_grow", "does_not_pay", "no_vision")
+        reason = next((word for word in words if word in reasons), "nothing_new" if before else "all_recent")
+        if not self.state().messages:
+            reason = "empty"
+        elif reasons <= {"off"}:
+            reason = "disabled"
+        raise NothingToCompact(f"nothing was compacted: {reason}", self.name, _REASONS[reason], reason)
+
+    def undo(self, entry: int | None = None) -> Entry:
+        """Take back the newest pass in force: an event; later passes leave its span alone while they can."""
+        passes = self.state().compactions
+        if not passes:
+            raise NoSuchEntry("no pass to undo", self.name, "compact first")
+        newest = passes[-1]
+        if entry is not None and entry != newest.id:
+            raise BadInput(f"entry {entry} is not the newest pass in force", self.name, f"undo {newest.id} first")
+        return self.thread.append_event("undo", {}, about=newest.id)
+
+    # Pins and claims
+
+    def pin(self, text: str, kind: str = "decision") -> Pin:
+        """Keep a text word for word in every context, until it is unpinned."""
+        if not text.strip():
+            raise BadInput("an empty pin", self.name, "give its text")
+        entry = self.thread.append_event("pin", {"kind": kind, "text": text})
+        return Pin(entry.id, kind, text)
+
+    def unpin(self, pin: int | Pin) -> Entry:
+        """Let a pin go: an event. A question that was answered is closed so."""
+        id = pin.entry if isinstance(pin, Pin) else pin
+        if id not in self.state().pins:
+            raise NoSuchEntry(f"no pin {id} in force", self.name, "see pins()")
+        return self.thread.append_event("unpin", {}, about=id)
+
+    def pins(self, kind: str | None = None) -> list[Pin]:
+        """Pins in force, oldest first."""
+        return [pin for pin in self.state().pins.values() if kind is None or pin.kind == kind]
+
+    def claim(self, text: str, rests_on: Sequence[tuple[str, int | Entry]] = ()) -> Entry:
+        """Record what is claimed and what it rests on: pairs of a kind (see :data:`CLAIM_KINDS`) and an entry."""
+        links = []
+        for kind, on in rests_on:
+            if kind not in CLAIM_KINDS:
+                raise BadInput(f"a claim does not rest on a {kind!r}", self.name, f"kinds are {', '.join(CLAIM_KINDS)}")
+            id = on.id if isinstance(on, Entry) else on
+            self.record.entry(id)
+            links.append({"kind": kind, "entry": Ref(id)})
+        return self.thread.side("claim", self.tip, {"text": text, "rests_on": links})
+
+    # The tree
+
+    def checkpoint(self, label: str) -> Label:
+        """Name the turn boundary that the conversation stands on."""
+        return self.thread.label(label)
+
+    def branch(self, entry: int | None) -> Entry:
+        """Move the tip to another path entry; nothing is lost, and moving back is another move."""
+        return self.thread.move(entry)
+
+    def fork(self, name: str) -> Conversation:
+        """Copy this path into a new conversation with entries of its own."""
+        return type(self)(self.record, self.thread.fork(name).name)
+
+    def rewind(self, label: str, report: str | None = None, *, planned_on: int | None = None) -> Rewound:
+        """Go back to a checkpoint and say there what was learnt.
+
+        :class:`~microfiche.errors.Gone` if a trim left the label behind, :class:`~microfiche.errors.Stale`
+        if the tip is not ``planned_on`` any more.
+        """
+        tip = self.thread.refresh()
+        if planned_on is not None and planned_on != tip:
+            raise Stale(f"the rewind was planned on entry {planned_on}, the tip is {tip}", self.name, "decide again")
+        found = self.thread.labels().get(label)
+        if found is None:
+            lost = [e for e in self.thread.sides("label_loss") if e.payload.get("name") == label]
+            if lost:
+                raise Gone(
+                    f"checkpoint {label!r} lies in a stretch that was trimmed",
+                    self.name,
+                    f"branch to entry {lost[-1].payload.get('entry')} to stand there all the same",
+                )
+            known = ", ".join(self.thread.labels()) or "none"
+            raise NoSuchEntry(f"no checkpoint {label!r}", self.name, f"there are {known}")
+        before = {entry.turn for entry, _ in self.state().messages}
+        drafts = [Draft("move", {"label": label}, found.entry)]
+        if report:
+            words = f"[report on the stretch that was left, back at checkpoint {label}]\n{report}"
+            drafts.append(Draft("report", {"label": label}, message=Message("user", (Text(words),))))
+        written = self.thread.commit(drafts)
+        after = {entry.turn for entry in self.thread.path(found.entry) if entry.message is not None}
+        return Rewound(label, found.entry, len(before - after), written[1].id if report else None)
+
+    # Going on
+
+    def resume(self, *, model: str, **options: Unpack[Options]) -> Context:
+        """The context to go on with after a restart: head, pins, the compacted view, the newest turns.
+
+        What had to be left out is recorded as a trim, and labels in that stretch as lost.
+        """
+        with self._alone():
+            if not self.state().messages:
+                raise NothingLoaded("the conversation holds no message", self.name, "append or import first")
+            before = self.state().plan.omitted
+            made = self._context(model, options, "resume")
+            for first, last in made.plan.omitted:
+                if (first, last) not in before:
+                    self._trim(first, last)
+            return made
+
+    def _trim(self, first: int, last: int) -> None:
+        entries = {entry.id for entry, _ in self.state().messages if first <= (entry.turn or 0) <= last}
+        drafts: list[Draft] = [Draft("trim", {"first": first, "last": last})]
+        for label in self.thread.labels().values():
+            if label.entry in entries:
+                drafts.append(Draft("label_loss", {"name": label.name, "entry": label.entry}, label.id))
+        self.thread.commit(drafts)
+
+    def retry(self) -> Context:
+        """The context of the failed attempt, to send again.
+
+        :class:`~microfiche.errors.NothingLoaded` for a conversation without messages,
+        :class:`~microfiche.errors.NothingToRetry` if nothing failed since the last message.
+        """
+        state = self.state()
+        if not state.messages:
+            raise NothingLoaded("the conversation holds no message", self.name, "append or import first")
+        last = max(entry.id for entry, _ in state.messages)
+        failed = [e for e in self.thread.sides("failure") if e.id > last and "request" in e.payload]
+        if not failed:
+            raise NothingToRetry("nothing failed since the last message", self.name, "ask for a context instead")
+        asked = dict(failed[-1].payload["request"])
+        if "policy" in asked:
+            asked["policy"] = Policy(**{**asked["policy"], "rungs": tuple(asked["policy"]["rungs"])})
+        return self.context(**asked)
+
+    # Looking back
+
+    def recall(self, turn: int, format: str | None = None) -> list[Any]:
+        """The original messages of a turn, native, in the wire they came in."""
+        entries = [entry for entry in self.thread.turn_entries(turn) if entry.message is not None]
+        wire = format or next((w for e in entries if (w := e.payload.get("wire"))), "") or "openai_chat"
+        messages = [entry.message for entry in entries if entry.message is not None]
+        body, _ = formats.write(History(messages, wire, wire=wire), wire)
+        found: list[Any] = body[formats.list_key(wire)]
+        return found
+
+    def search(self, text: str, limit: int = 20, offset: int = 0) -> list[record.Hit]:
+        """Turns that hold the words of a text, newest first."""
+        return self.thread.search(text, limit, offset)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        if not self._pass.acquire(blocking=False):
+            raise Busy("another pass is under way", self.name, "wait for it, and ask again")
+        try:
+            yield
+        finally:
+            self._pass.release()
+
+
+def as_call(call: Any) -> ToolCall:
+    """A native tool call of any wire as one of ours."""
+    if isinstance(call, ToolCall):
+        return call
+    plain = formats.common.plain(call)
+    function = plain.get("function") or plain.get("functionCall") or plain
+    id = plain.get("call_id") or plain.get("id") or function.get("id") or ""
+    name = function.get("name")
+    arguments = function.get("arguments", function.get("input", function.get("args", {})))
+    if not isinstance(name, str):
+        raise BadInput("not a tool call", "call", "pass the native call, with its id and name")
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return ToolCall(str(id), name, text)
+
+
+def _failure(error: Any, context: Context | None) -> dict[str, Any]:
+    told: dict[str, Any] = {"error": type(error).__name__, "what": str(error)[:2000]}
+    found = refusal(error)
+    if found is not None:
+        told |= {"kind": found.kind, "used": found.used, "limit": found.limit, "max_tokens": found.max_tokens}
+    if context is not None:
+        told |= {"context": context.digest, "model": context.receipt.model, "estimate": context.tokens}
+        asked = {name: value for name, value in context.asked.items() if value is not None}
+        told["request"] = asked | {"policy": asdict(asked["policy"])} if "policy" in asked else asked
+    return told
+
+
+__all__ = ["CLAIM_KINDS", "NOTHING", "PIN_KINDS", "Conversation", "Record", "Rewound"]

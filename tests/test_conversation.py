@@ -1,0 +1,284 @@
+"""A conversation lives on its record: the agent's loop, passes, refusals, the tree, going on after a restart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import microfiche as mf
+import pytest
+from microfiche.conversation import Conversation, Record
+
+MODEL = "claude-haiku-4-5"
+
+
+def opening(text: str = "Find the leak.") -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def round_(at: int, size: int = 4_000, *, parallel: int = 1) -> list[dict[str, Any]]:
+    """One assistant message with calls and the message that answers them all."""
+    calls, results = [], []
+    for each in range(parallel):
+        id = f"toolu_{at}_{each}"
+        calls.append({"type": "tool_use", "id": id, "name": "Bash", "input": {"command": f"run {at} {each}"}})
+        text = " ".join(f"w{at}x{each}x{i}" for i in range(size // 9))
+        results.append({"type": "tool_result", "tool_use_id": id, "content": text})
+    return [{"role": "assistant", "content": calls}, {"role": "user", "content": results}]
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Any:
+    with Record.open(tmp_path / "work.mf") as opened:
+        yield opened
+
+
+@pytest.fixture
+def chat(record: Record) -> Conversation:
+    return record.conversation("triage")
+
+
+def grown(chat: Conversation, rounds: int, first: int = 0) -> None:
+    if chat.tip is None:
+        chat.append(opening())
+    for at in range(first, first + rounds):
+        chat.append(round_(at, parallel=1 + at % 2))
+
+
+def test_under_the_threshold_the_messages_come_back(chat: Conversation) -> None:
+    grown(chat, 3)
+    fit = chat.context(model=MODEL)
+    assert fit.messages == [opening(), *(m for at in range(3) for m in round_(at, parallel=1 + at % 2))]
+    assert not chat.state().events
+
+
+def test_the_loop_survives_a_wall(chat: Conversation, record: Record) -> None:
+    """The design's loop against a model that refuses, answers with parallel calls, and ends."""
+    window = 40_000
+
+    def send(request: dict[str, Any]) -> tuple[int, Any]:
+        true = int(mf.count(request, model=MODEL) * 1.3)
+        if true > window:
+            return 400, {
+                "error": {
+                    "type": "invalid_request_error",
+                    "message": f"prompt is too long: {true} tokens > {window} maximum",
+                }
+            }
+        assert not mf.validate(request, model=MODEL)
+        return 200, true
+
+    chat.append(opening())
+    recovered = 0
+    for at in range(60):
+        fit = chat.context(model=MODEL, budget=38_000, max_tokens=2_000)
+        while True:
+            status, answer = send(fit.request)
+            if status == 200:
+                break
+            fit = chat.recover((status, answer), context=fit)
+            recovered += 1
+        for call in round_(at)[0]["content"]:
+            chat.started(call)
+        chat.append(round_(at), context=fit, usage={"input_tokens": answer})
+    # Once refused it knows the ratio: the wall is met once, not sixty times.
+    assert recovered == 1
+    assert chat.ratio(MODEL) == pytest.approx(1.3, rel=0.01)
+    assert record.verify()
+    assert len(chat.state().events) >= 2
+
+
+def test_the_third_refusal_in_a_row_ends_it(chat: Conversation) -> None:
+    grown(chat, 30)
+    told = (400, {"error": {"message": "prompt is too long"}})
+    fit = chat.context(model=MODEL)
+    fit = chat.recover(told, context=fit)
+    fit = chat.recover(told, context=fit)
+    with pytest.raises(mf.CannotFit):
+        chat.recover(told, context=fit)
+    chat.append(round_(99), context=fit)
+    assert chat.recover(told, context=fit).tokens < fit.tokens
+
+
+def test_pages_stay_from_pass_to_pass_and_over_a_restart(tmp_path: Path) -> None:
+    digests: list[str] = []
+    for lap in range(5):
+        with Record.open(tmp_path / "work.mf") as record:
+            chat = record.conversation("triage")
+            grown(chat, 12, first=12 * lap)
+            chat.context(model=MODEL, budget=25_000)
+            archive = chat.state().plan.archive
+            assert archive is not None
+            now = [page.digest for page in archive.full]
+            assert now[: len(digests)] == digests and len(now) > len(digests)
+            digests = now
+            assert record.verify()
+
+
+def test_a_compaction_records_what_changed_not_the_history(chat: Conversation) -> None:
+    grown(chat, 40)
+    chat.context(model=MODEL, budget=30_000)
+    grown(chat, 6, first=40)
+    chat.context(model=MODEL, budget=30_000)
+    first, second = chat.state().events
+    assert len(str(second.payload)) < len(str(first.payload))
+    assert len(str(first.payload)) < 0.1 * len(str([chat.recall(turn) for turn in range(1, 40)]))
+
+
+def test_undo_gives_the_turns_back_and_later_passes_spare_them(chat: Conversation) -> None:
+    grown(chat, 24)
+    before = chat.context(model=MODEL, budget=200_000).digest
+    fit = chat.compact(model=MODEL, budget=200_000)
+    assert fit.pages
+    chat.undo()
+    assert chat.context(model=MODEL, budget=200_000).digest == before
+    first, last = chat.state().spared[0]
+    grown(chat, 4, first=24)
+    again = chat.context(model=MODEL, budget=160_000)
+    archive = again.plan.archive
+    assert archive is None or archive.last < first or archive.first > last
+
+
+def test_nothing_to_compact_says_why(chat: Conversation) -> None:
+    with pytest.raises(mf.NothingToCompact) as empty:
+        chat.compact(model=MODEL)
+    assert empty.value.reason == "empty"
+    chat.append(opening())
+    chat.append(round_(0))
+    with pytest.raises(mf.NothingToCompact) as recent:
+        chat.compact(model=MODEL)
+    assert recent.value.reason == "all_recent"
+    grown(chat, 20, first=1)
+    chat.compact(model=MODEL)
+    with pytest.raises(mf.NothingToCompact) as new:
+        chat.compact(model=MODEL)
+    assert new.value.reason == "nothing_new"
+    with pytest.raises(mf.NothingToCompact) as off:
+        chat.compact(model=MODEL, policy=mf.Policy(rungs=()))
+    assert off.value.reason == "disabled"
+
+
+def test_pins_stand_in_every_context_until_unpinned(chat: Conversation) -> None:
+    grown(chat, 4)
+    pin = chat.pin("A leak is memory that grows for an hour.", kind="definition")
+    for budget in (100_000, 20_000, 12_000):
+        grown(chat, 6, first=10 + budget)
+        fit = chat.context(model=MODEL, budget=budget)
+        assert str(fit.messages).count("[definition] A leak is memory that grows for an hour.") == 1
+    assert [each.text for each in chat.pins("definition")] == [pin.text]
+    chat.unpin(pin)
+    assert "grows for an hour" not in str(chat.context(model=MODEL, budget=12_000).messages)
+    chat.pin("x" * 20_000)
+    with pytest.raises(mf.PinsTooLarge, match="unpin"):
+        chat.context(model=MODEL, budget=12_000)
+
+
+def test_branching_moves_the_tip_and_siblings_feel_nothing(chat: Conversation) -> None:
+    grown(chat, 20)
+    fork_point = chat.tip
+    chat.append(opening("Try the allocator."))
+    a = chat.tip
+    digest_a = chat.context(model=MODEL, budget=100_000).digest
+    chat.branch(fork_point)
+    chat.append(opening("Try the cache."))
+    chat.compact(model=MODEL, budget=100_000)
+    b = chat.tip
+    digest_b = chat.context(model=MODEL, budget=100_000).digest
+    chat.branch(a)
+    assert chat.context(model=MODEL, budget=100_000).digest == digest_a
+    chat.branch(b)
+    assert chat.context(model=MODEL, budget=100_000).digest == digest_b
+
+
+def test_a_fork_has_entries_of_its_own_and_the_same_context(chat: Conversation) -> None:
+    grown(chat, 30)
+    chat.pin("keep me")
+    chat.context(model=MODEL, budget=25_000)
+    other = chat.fork("triage-b")
+    again = other.fork("triage-c")
+    want = chat.context(model=MODEL, budget=25_000).digest
+    assert other.context(model=MODEL, budget=25_000).digest == want == again.context(model=MODEL, budget=25_000).digest
+    chat.append(opening("only here"))
+    assert "only here" not in str(other.context(model=MODEL, budget=25_000).messages)
+    assert {e.id for e in chat.thread.path()}.isdisjoint(e.id for e in other.thread.path())
+    assert chat.record.verify()
+
+
+def test_rewind_returns_with_a_report(chat: Conversation) -> None:
+    grown(chat, 3)
+    chat.checkpoint("before refactor")
+    want = chat.context(model=MODEL).messages
+    grown(chat, 4, first=3)
+    planned = chat.tip
+    done = chat.rewind("before refactor", report="tried X; failed because Y", planned_on=planned)
+    assert done.turns_left == 4
+    messages = chat.context(model=MODEL).messages
+    assert messages[: len(want)] == want
+    assert "tried X; failed because Y" in str(messages[len(want) :])
+    with pytest.raises(mf.Stale):
+        chat.rewind("before refactor", planned_on=planned)
+    assert chat.rewind("before refactor").turns_left == 1
+
+
+def test_resume_trims_and_loses_labels_by_event(tmp_path: Path) -> None:
+    with Record.open(tmp_path / "work.mf") as record:
+        chat = record.conversation("triage")
+        grown(chat, 5)
+        chat.checkpoint("early")
+        grown(chat, 60, first=5)
+    with Record.open(tmp_path / "work.mf") as record:
+        chat = record.conversation("triage")
+        fit = chat.resume(model=MODEL, budget=8_000, policy=mf.Policy(rungs=("omit",)))
+        assert fit.tokens <= 8_000
+        assert any(entry.kind == "trim" for entry in chat.thread.path())
+        with pytest.raises(mf.Gone):
+            chat.rewind("early")
+        assert chat.context(model=MODEL, budget=8_000, policy=mf.Policy(rungs=("omit",))).tokens <= 8_000
+        assert record.verify()
+
+
+def test_retry_after_a_restart(tmp_path: Path) -> None:
+    with Record.open(tmp_path / "work.mf") as record:
+        chat = record.conversation("triage")
+        with pytest.raises(mf.NothingLoaded):
+            chat.retry()
+        grown(chat, 2)
+        with pytest.raises(mf.NothingToRetry):
+            chat.retry()
+        fit = chat.context(model=MODEL, system="be brief", max_tokens=500)
+        chat.fail(ConnectionError("reset by peer"), context=fit)
+    with Record.open(tmp_path / "work.mf") as record:
+        chat = record.conversation("triage")
+        again = chat.retry()
+        assert again.digest == fit.digest and again.request == fit.request
+
+
+def test_an_open_call_is_named(chat: Conversation) -> None:
+    chat.append(opening())
+    with pytest.raises(mf.TurnOpen, match="toolu_0_0"):
+        chat.append(round_(0)[:1])
+
+
+def test_two_writers_one_wins(tmp_path: Path) -> None:
+    with Record.open(tmp_path / "work.mf") as one, Record.open(tmp_path / "work.mf") as two:
+        a, b = one.conversation("triage"), two.conversation("triage")
+        a.append(opening())
+        with pytest.raises(mf.Conflict) as lost:
+            b.append(opening("no, mine"))
+        assert lost.value.tip == a.tip
+
+
+def test_recall_is_the_original(chat: Conversation) -> None:
+    grown(chat, 30)
+    chat.context(model=MODEL, budget=20_000)
+    assert chat.recall(5) == round_(3, parallel=2)
+    assert [hit.turn for hit in chat.search("w7x1x3")] == [9]
+
+
+def test_a_switch_of_models_makes_a_new_plan(chat: Conversation) -> None:
+    grown(chat, 30)
+    claude = chat.context(model=MODEL, budget=20_000)
+    gpt = chat.context(model="gpt-5.6-sol", budget=20_000, format="openai_chat")
+    assert gpt.pages and gpt.pages[0].height != claude.pages[0].height
+    assert not mf.validate(gpt.request, "openai_chat")
+    assert chat.recall(5) == round_(3, parallel=2)
