@@ -18,7 +18,7 @@ from microfiche.ladder import compact as ladder
 from microfiche.ladder.budget import Load, Policy, Scale, budget_for, output_reserve
 from microfiche.ladder.elide import is_placeholder
 from microfiche.ladder.images import is_marker
-from microfiche.ladder.plan import Plan, Projection, Source, begun_before
+from microfiche.ladder.plan import Plan, Projection, Source, partly_shown, unseen
 from microfiche.ladder.receipt import (
     Amount,
     Receipt,
@@ -29,7 +29,9 @@ from microfiche.ladder.receipt import (
     named,
     notes_of,
     page_lines,
+    summary_lines,
 )
+from microfiche.ladder.summarize import Summarizer, Writer, is_block
 from microfiche.messages import History, Image, Message, Note, Text, ToolResult, Turn, canonical
 from microfiche.models import Fidelity, Model
 from microfiche.pages import guide
@@ -87,6 +89,7 @@ def compact(
     fidelity: Fidelity = "exact",
     vision: bool | None = None,
     format: str | None = None,
+    summarize: Summarizer | None = None,
 ) -> Context:
     """Make a conversation fit, by the cheapest rungs that do.
 
@@ -96,6 +99,8 @@ def compact(
     without it it is 0.8 × (window - output reserve). ``plan`` is the one that the call before gave:
     pages stay as they were. ``vision`` says whether a model reads images where that is not known.
     ``format`` is the wire to write; a list comes back in its own, a session in the model's provider's.
+    ``summarize`` answers a :class:`~microfiche.ladder.summarize.SummaryRequest` with text, now or awaited;
+    it is asked last, before anything is left out, and whatever goes wrong with it stands in the receipt.
 
     Under budget the very same messages come back, unless they could not be sent: then with the
     least repair, named in the receipt.
@@ -118,6 +123,7 @@ def compact(
         fidelity=fidelity,
         vision=vision,
         format=format,
+        summarize=summarize,
     )
 
 
@@ -137,12 +143,13 @@ def fit(
     ratio: float = 1.0,
     spared: Iterable[tuple[int, int]] = (),
     force: bool = False,
+    summarize: Summarizer | None = None,
 ) -> Context:
     """:func:`compact`, with what a conversation knows beside its messages.
 
     ``ratio`` is true tokens over estimated ones, as learnt from a refusal: the budget is met by the
     estimate times it. ``spared`` are ranges of turns to leave alone unless nothing else fits; ``force``
-    runs every rung but omission under budget too.
+    runs the rungs that lose nothing (all but summary and omission) under budget too.
     """
     began = perf_counter()
     policy = policy or Policy()
@@ -162,11 +169,13 @@ def fit(
     limits = budget_for(found, policy, budget, max_tokens if max_tokens is not None else _asked(history.body))
     limits = replace(limits, tokens=int(limits.tokens / ratio))
     recall = policy.recall if policy.recall is not None else _answers_recall(history)
-
+    writer = Writer(summarize, policy.summary_calls, policy.summary_window) if summarize is not None else None
     left_alone = frozenset(turn for first, last in spared for turn in range(first, last + 1))
     # What writing and repair add is known only once it is done: then another pass leaves room for it.
     while True:
-        outcome = ladder.compact(source, found, limits, policy, fixed, plan, fidelity, recall, left_alone, force)
+        outcome = ladder.compact(
+            source, found, limits, policy, fixed, plan, fidelity, recall, left_alone, force, writer
+        )
         written = _write(history, outcome, wire, found, model, policy, max_tokens, messages)
         load = _weigh(written.body, wire, scale)
         if load.tokens <= limits.tokens:
@@ -193,9 +202,12 @@ def fit(
         ),
         elided=elided_lines(source, outcome.plan),
         images=image_lines(source, outcome.plan),
-        omitted_pages=outcome.plan.archive.left_out if outcome.plan.archive is not None else 0,
+        summaries=summary_lines(outcome.plan),
+        summary_calls=writer.calls if writer is not None else 0,
+        summary_flags=dict(sorted(writer.flags.items())) if writer is not None else {},
+        omitted_pages=len(unseen(outcome.plan, projection.pages)),
         omitted_turns=_omitted(outcome.plan, projection),
-        omitted_beginning=begun_before(projection.script, projection.shown),
+        omitted_beginning=partly_shown(outcome.plan, projection.script, projection.shown),
         not_drawn=_not_drawn(projection),
         escapes=escapes_of(projection.shown),
         repairs=named(written.repairs),
@@ -298,6 +310,8 @@ def _own(part: Any) -> str:
         return "page"
     if isinstance(part, Text) and guide.is_own(part.text):
         return "guide"
+    if isinstance(part, Text) and is_block(part.text):
+        return "summary"
     return "placeholder" if isinstance(part, Text) and is_marker(part.text) else ""
 
 
@@ -434,10 +448,10 @@ def _weigh(body: dict[str, Any], wire: str, scale: Scale) -> Load:
 
 
 def _omitted(plan: Plan, projection: Projection) -> tuple[int, ...]:
-    """Turns that stand neither as text nor on a page shown."""
-    gone = {turn for first, last in plan.omitted for turn in range(first, last + 1)}
+    """Turns that stand neither as text nor on a page shown nor in a summary."""
     shown = {turn for page in projection.shown for turn in page.turns}
-    return tuple(sorted(gone | ({turn for page in projection.pages for turn in page.turns} - shown)))
+    unseen = {turn for page in projection.pages for turn in page.turns} - shown
+    return tuple(sorted((plan.gone | unseen) - plan.summarised))
 
 
 def _not_drawn(projection: Projection) -> dict[str, int]:

@@ -29,8 +29,8 @@ def texts() -> list[str]:
     found = []
     for recall in (True, False):
         found.append(guide.guide((9, 16), 174, 49, recall))
-        found.append(guide.note([(3, (4, 5)), (4, (5,))], 2, [2, 3], 4, 12, 3, 9, recall))
-        found.append(guide.note([], 0, [2], None, 0, 1, 9, recall))
+        found.append(guide.note([(3, (4, 5)), (4, (5,))], [1, 2], [2, 3], 4, 12, 3, 9, recall))
+        found.append(guide.note([], [], [2], None, 0, 1, 9, recall))
         found += [Elision(why, 3, 20 if why == "log" else 0).placeholder(result, 2, recall) for why in WHYS]
         found.append(Dropped("old").marker(Image(b"", "image/png", 3, 4), 5, recall))
     return [*found, guide.beside(3, ""), script.BESIDE]
@@ -66,7 +66,7 @@ def test_a_guide_is_known_whole_and_not_quoted(cell: tuple[int, int], columns: i
 
 @given(
     st.lists(st.tuples(st.integers(1, 99), st.lists(st.integers(1, 999), max_size=4)), max_size=5),
-    st.integers(0, 40),
+    st.integers(0, 40).map(lambda count: list(range(3, 3 + count))),
     st.lists(st.integers(1, 400), max_size=9, unique=True),
     st.none() | st.integers(1, 99),
     st.integers(0, 9),
@@ -75,7 +75,7 @@ def test_a_guide_is_known_whole_and_not_quoted(cell: tuple[int, int], columns: i
 )
 def test_a_note_is_known_and_names_what_is_left_out(
     pages: list[tuple[int, list[int]]],
-    out: int,
+    out: list[int],
     gone: list[int],
     partly: int | None,
     elided: int,

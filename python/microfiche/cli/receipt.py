@@ -19,6 +19,7 @@ _RUNGS = {
     "elide": "old tool results",
     "images": "old screenshots",
     "snapshot": "the middle as pages",
+    "summary": "the oldest turns as a summary",
     "omit": "left out",
     "write": "frame and repairs",
 }
@@ -27,6 +28,7 @@ _REASONS = {
     "no_vision": "the model does not read images",
     "does_not_pay": "pages would cost as much as the text",
     "would_grow": "it would have grown",
+    "no_room": "no room for a summary",
     "off": "switched off",
 }
 _WHY = {
@@ -101,6 +103,13 @@ def _details(receipt: Receipt) -> Iterator[tuple[str, str]]:
     """What became of the parts, a line a kind of fate."""
     yield from _fates("elided", "tool result", receipt.elided)
     yield from _fates("dropped", "image", receipt.images)
+    for summary in receipt.summaries:
+        first, last = summary["turns"]
+        lines = plural(sum(summary["lines"].values()), "line")
+        yield "summarised", f"turns {spans(range(first, last + 1))} in {lines}"
+    if receipt.summary_calls:
+        dropped = "".join(f", {count:,} lines dropped: {flag}" for flag, count in receipt.summary_flags.items())
+        yield "summariser", f"{plural(receipt.summary_calls, 'call')}{dropped}"
     if receipt.omitted_turns:
         pages = f", {plural(receipt.omitted_pages, 'page')}" if receipt.omitted_pages else ""
         yield "omitted", f"{plural(len(receipt.omitted_turns), 'turn')}{pages}: {spans(receipt.omitted_turns)}"

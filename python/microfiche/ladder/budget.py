@@ -10,7 +10,7 @@ from microfiche.messages import Image, Message, ToolResult
 from microfiche.models import ManyImages, Model
 from microfiche.models.tokens import Ruler
 
-RUNGS = ("elide", "images", "snapshot", "omit")
+RUNGS = ("elide", "images", "snapshot", "summary", "omit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,13 @@ class Policy:
     * ``threshold``: without a budget, this share of (window - output reserve) is the budget.
     * ``max_output``: the output reserve, if the model can give so much, in tokens.
     * ``recall``: whether somebody answers a recall by turn number; ``None`` looks for a tool of that name.
-    * ``rungs``: the mechanisms allowed, of ``elide``, ``images``, ``snapshot``, ``omit``.
+    * ``summary_tokens``, ``summary_share``: a summary has at most so many tokens and half the share;
+      all of a context have at most the share.
+    * ``summary_room``: so much is summarised at once that this share is free afterwards, if that can be
+      had of what stands before the tail.
+    * ``summary_calls``, ``summary_window``: calls of the summariser in one pass, and the tokens that it
+      reads in one call, its answer included.
+    * ``rungs``: the mechanisms allowed, of ``elide``, ``images``, ``snapshot``, ``summary``, ``omit``.
     """
 
     tail_tokens: int = 20_000
@@ -47,6 +53,11 @@ class Policy:
     threshold: float = 0.8
     max_output: int = 32_000
     recall: bool | None = None
+    summary_tokens: int = 4_000
+    summary_share: float = 0.10
+    summary_room: float = 0.10
+    summary_calls: int = 4
+    summary_window: int = 100_000
     rungs: tuple[str, ...] = RUNGS
 
     def __post_init__(self) -> None:

@@ -1,7 +1,7 @@
 """The pass: the rungs in order, cheapest first, until the context fits.
 
 Pure: messages, model, budget, policy and the plan before give a plan and the context it makes,
-with what each rung did. No clock, no network, no model.
+with what each rung did. No clock, no network; no model but a summariser that was given.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from .plan import (
     treated,
 )
 from .snapshot import extend, form_for, tail_start
+from .summarize import Failed, Summary, Writer, block, tokens
 
 _NEVER = 1 << 62
 """Behind every turn."""
@@ -42,7 +43,7 @@ _NEVER = 1 << 62
 @dataclass(frozen=True, slots=True)
 class Step:
     """What one rung did. ``reason`` says why it did nothing (``nothing_old``, ``no_vision``,
-    ``does_not_pay``, ``would_grow``, ``off``), empty if it did something."""
+    ``does_not_pay``, ``would_grow``, ``no_room``, ``off``, ``summary_failed: ...``), empty if it did something."""
 
     rung: str
     before: Load
@@ -96,6 +97,10 @@ class _Draft:
         return self.fixed + self.scale.messages(self.projection().messages)
 
 
+_Rung = Callable[[_Draft, Model, Budget, Policy, Load], tuple[_Draft, str]]
+"""What tries to shrink a draft: a smaller one, or the same and the reason."""
+
+
 def compact(
     source: Source,
     model: Model,
@@ -107,13 +112,14 @@ def compact(
     recall: bool = False,
     spared: frozenset[int] = frozenset(),
     force: bool = False,
+    writer: Writer | None = None,
 ) -> Outcome:
     """Make the source fit the budget.
 
     ``fixed`` are the loads of what stands beside the messages, by their names in words. Under budget
-    nothing happens, unless ``force`` asks for every rung but omission all the same. ``spared`` turns are
+    nothing happens, unless ``force`` asks for all rungs but summary and omission all the same. ``spared`` turns are
     left alone unless nothing else fits. A plan made for another model, fidelity, page form or a smaller
-    budget is not continued.
+    budget is not continued. Without a ``writer`` there is no rung that summarises.
     :class:`CannotFit` if the parts that never change are too large, or the policy's rungs too few.
     """
     scale = Scale(model)
@@ -138,9 +144,12 @@ def compact(
         plan = _sealed(source, draft.plan, budget) if unfit else start
         return Outcome(plan, draft.projection(), everything, before, load, tuple(steps))
 
-    for rung in (_elide, _images, _snapshot, _omit):
-        name = rung.__name__[1:]
-        if rung is _omit and budget.holds(load):
+    rungs: dict[str, _Rung] = {"elide": _elide, "images": _images, "snapshot": _snapshot}
+    if writer is not None:
+        rungs["summary"] = partial(_summary, writer=writer)
+    rungs["omit"] = _omit
+    for name, rung in rungs.items():
+        if name in ("summary", "omit") and budget.holds(load):
             break
         if name not in policy.rungs or not source.turns:
             steps.append(Step(name, load, load, "off"))
@@ -153,7 +162,7 @@ def compact(
             break
     if not budget.holds(load):
         if spared:
-            return compact(source, model, budget, policy, fixed, plan, fidelity, recall, force=force)
+            return compact(source, model, budget, policy, fixed, plan, fidelity, recall, force=force, writer=writer)
         raise _cannot_fit(draft, load, budget, policy, fixed)
     return Outcome(_sealed(source, draft.plan, budget), draft.projection(), everything, before, load, tuple(steps))
 
@@ -184,7 +193,7 @@ def _sealed(source: Source, plan: Plan, budget: Budget) -> Plan:
 def _through(plan: Plan) -> int:
     archive = plan.archive
     ends = [spot[0] for spot in (*plan.elided, *plan.dropped)]
-    ends += [last for _, last in plan.omitted]
+    ends += [last for _, last in plan.omitted] + [each.last for each in plan.summaries]
     return max([*ends, archive.last if archive is not None else 0], default=0)
 
 
@@ -195,7 +204,7 @@ def _protected(draft: _Draft, budget: Budget, policy: Policy) -> int:
 
 def _elide(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: Load) -> tuple[_Draft, str]:
     plan = draft.plan
-    gone = _gone(plan) | draft.spared
+    gone = plan.gone | draft.spared
     found = elide(
         draft.source.turns,
         _protected(draft, budget, policy),
@@ -207,7 +216,7 @@ def _elide(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: Lo
 
 def _images(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: Load) -> tuple[_Draft, str]:
     plan = draft.plan
-    gone = _gone(plan) | draft.spared
+    gone = plan.gone | draft.spared
 
     def out_of_reach(spot: Spot) -> bool:
         return spot in plan.dropped or spot[0] in gone or plan.frozen(spot)
@@ -243,10 +252,6 @@ def _take(draft: _Draft, plan: Plan, found: Iterable[Spot], load: Load, budget: 
     after = taken.load()
     shrinks = after.tokens < load.tokens or (not budget.holds_images(load) and after.images < load.images)
     return (taken, "") if shrinks else (draft, "would_grow")
-
-
-def _gone(plan: Plan) -> frozenset[int]:
-    return frozenset(turn for first, last in plan.omitted for turn in range(first, last + 1))
 
 
 def _snapshot(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: Load) -> tuple[_Draft, str]:
@@ -289,34 +294,131 @@ def _pays(draft: _Draft, taken: _Draft, policy: Policy) -> bool:
     middle = [turn for turn in source.turns if archive.first <= turn.number <= archive.last]
     text = sum(scale.messages(turn.messages).tokens for turn in treated(middle, taken.plan))
     before = len(source.head) + sum(len(turn.messages) for turn in source.turns[: source.first_middle])
-    return scale.message(taken.projection().messages[before]).tokens <= policy.pays * text
+    cost = scale.message(taken.projection().messages[before]).tokens
+    if taken.plan.summaries:
+        cost -= scale.ruler.text(block(taken.plan.summaries, taken.plan.recall))
+    return cost <= policy.pays * text
+
+
+def _summary(
+    draft: _Draft, model: Model, budget: Budget, policy: Policy, load: Load, writer: Writer
+) -> tuple[_Draft, str]:
+    """Have the oldest turns summarised that stand as text or on pages, and so many that there is room again.
+
+    A summary stays as it is. Where all of them would have more than their share, the newest is written
+    anew together with what follows it, from the source.
+    """
+    plan, source = draft.plan, draft.source
+    if writer.failure:
+        return draft, f"summary_failed: {writer.failure}"
+    share = int(policy.summary_share * budget.tokens)
+    limit = min(policy.summary_tokens, share // 2)
+    way = _enough(draft, budget, policy, limit, writer)
+    if way is None:
+        return draft, "no_room"
+    standing = _standing(draft)
+    stretch = [turn for turn in standing if turn <= way.last]
+    kept = list(plan.summaries)
+    if stretch:
+        seen = plan.summarised.union(standing)
+        first = stretch[0]
+        while kept and _size(kept) + limit > share and _between(source, kept[-1].first, first) <= seen:
+            first = kept.pop().first
+        limit = min(limit, share - _size(kept))
+        if limit < _LEAST_SUMMARY:
+            return draft, "no_room"
+        turns = [turn for turn in source.turns if first <= turn.number <= stretch[-1]]
+        try:
+            kept.append(writer.write(turns, limit))
+        except Failed as exc:
+            return draft, f"summary_failed: {exc}"
+    taken = _go(replace(draft, plan=replace(plan, summaries=tuple(kept))), way)
+    return (taken, "") if taken.load().tokens < load.tokens else (draft, "would_grow")
+
+
+_LEAST_SUMMARY = 100
+"""Tokens of a summary, at least: a few lines."""
+
+
+def _enough(draft: _Draft, budget: Budget, policy: Policy, limit: int, writer: Writer) -> _Way | None:
+    """The way that leaves room for a summary of ``limit`` tokens, and before the tail some of the budget free.
+
+    Of a pass that is done again, the way for which there is a summary already.
+    """
+    ways, _ = _ways(draft)
+    within = replace(budget, tokens=budget.tokens - limit)
+    free = replace(within, tokens=within.tokens - int(policy.summary_room * budget.tokens))
+    for way in ways:
+        if writer.wrote_up_to(way.last) and within.holds(_go(draft, way).load()):
+            return way
+    tail = _protected(draft, budget, policy)
+    old = [way for way in ways if way.last < tail]
+    freeing = _least(draft, old, free)
+    if freeing is not None:
+        return freeing
+    return old[-1] if old and within.holds(_go(draft, old[-1]).load()) else _least(draft, ways, within)
+
+
+def _size(summaries: Sequence[Summary]) -> int:
+    return tokens(block(summaries, recall=False))
+
+
+def _between(source: Source, first: int, behind: int) -> frozenset[int]:
+    return frozenset(turn.number for turn in source.turns if first <= turn.number < behind)
+
+
+def _standing(draft: _Draft) -> list[int]:
+    """Turns of the middle, the tail included, that stand as text or on a page shown, and in no summary; by number."""
+    plan, archive = draft.plan, draft.plan.archive
+    shown = {turn for page in draft.pages[archive.left_out :] for turn in page.turns} if archive is not None else set()
+    gone = plan.gone
+    return [
+        turn.number
+        for turn in draft.source.turns[draft.source.first_middle :]
+        if turn.number not in gone and (archive is None or turn.number > archive.last or turn.number in shown)
+    ]
 
 
 def _omit(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: Load) -> tuple[_Draft, str]:
-    """Leave out whole full pages, oldest first; then turns that stand on no full page; never the newest turn."""
-    plan = draft.plan
-    archive = plan.archive
-    if archive is not None and archive.full:
-        fewer = _fewest(
-            range(archive.left_out + 1, len(archive.full) + 1),
-            lambda k: draft.with_plan(replace(plan, archive=replace(archive, left_out=k)), redraw=False),
-            budget,
-        )
-        if fewer is not None:
-            return fewer, ""
-    paged = archive.last if archive is not None else max((last for _, last in plan.omitted), default=0)
-    for ends in _ends(draft.source, paged):
-        free = [end for end in ends if end < min(draft.spared, default=_NEVER)]
-        fewer = _fewest(free, partial(_without, draft), budget)
-        if fewer is not None:
-            return fewer, ""
+    """Leave out whole full pages, oldest first; then turns that stand on no full page; never the newest turn.
+
+    Summaries stay as long as anything else can leave.
+    """
+    bare = replace(draft, plan=replace(draft.plan, summaries=()))
+    closed, every = _ways(draft)
+    for each, ways in ((draft, closed), (draft, every), (bare, [way for way in every if not way.pages])):
+        way = _least(each, ways, budget)
+        if way is not None:
+            return _go(each, way), ""
     return draft, "nothing_old"
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A way to let turns up to ``last`` go: with the first ``pages`` full pages, or (0) as turns, and no pages left."""
+
+    last: int
+    pages: int = 0
+
+
+def _ways(draft: _Draft) -> tuple[list[_Way], list[_Way]]:
+    """The ways in which turns can leave, from the least to the most.
+
+    First those that leave no call open, then all: better a result as text than nothing to send.
+    """
+    archive = draft.plan.archive
+    pages = draft.pages[archive.left_out : len(archive.full)] if archive is not None else []
+    gone = archive.last if archive is not None else max(draft.plan.gone, default=0)
+    ways = [_Way(max(page.turns, default=0), page.number) for page in pages]
+    closed, every = ([*ways, *map(_Way, ends)] for ends in _ends(draft.source, gone))
+    free = min(draft.spared, default=_NEVER)
+    return [way for way in closed if way.last < free], [way for way in every if way.last < free]
 
 
 def _ends(source: Source, paged: int = 0) -> tuple[list[int], list[int]]:
     """Numbers of the turns, from ``paged`` on, with which a stretch of the middle may end.
 
-    First those behind which no call is open, then all: better a result as text than nothing to send.
+    First those behind which no call is open, then all.
     """
     cuts = source.cuts()
     pairs = [(turn.number, behind.number in cuts) for turn, behind in pairwise(source.turns[source.first_middle :])]
@@ -324,18 +426,29 @@ def _ends(source: Source, paged: int = 0) -> tuple[list[int], list[int]]:
     return [number for number, closed in ends if closed], [number for number, _ in ends]
 
 
-def _without(draft: _Draft, last: int) -> _Draft:
-    """The draft with every turn of the middle up to ``last`` omitted."""
-    first = draft.source.turns[draft.source.first_middle].number
-    return _Draft(draft.source, draft.scale, draft.fixed, replace(draft.plan, archive=None, omitted=((first, last),)))
+def _go(draft: _Draft, way: _Way) -> _Draft:
+    """The draft with the turns gone; what of them is in no summary is omitted."""
+    plan = draft.plan
+    if way.pages and plan.archive is not None:
+        return draft.with_plan(replace(plan, archive=replace(plan.archive, left_out=way.pages)), redraw=False)
+    summarised = plan.summarised
+    omitted: list[tuple[int, int]] = []
+    joined = False
+    for turn in draft.source.turns[draft.source.first_middle :]:
+        if turn.number > way.last:
+            break
+        if turn.number not in summarised:
+            first = omitted.pop()[0] if joined else turn.number
+            omitted.append((first, turn.number))
+        joined = turn.number not in summarised
+    return replace(draft, plan=replace(plan, archive=None, omitted=tuple(omitted)), script=Script(), pages=[])
 
 
-def _fewest(choices: Sequence[int], make: Callable[[int], _Draft], budget: Budget) -> _Draft | None:
-    """The draft for the first of the rising choices that fits, by bisection; ``None`` if none does."""
-    if not choices or not budget.holds(make(choices[-1]).load()):
+def _least(draft: _Draft, ways: Sequence[_Way], budget: Budget) -> _Way | None:
+    """The first of the ways, least first, after which the context fits, by bisection; ``None`` if there is none."""
+    if not ways or not budget.holds(_go(draft, ways[-1]).load()):
         return None
-    first = bisect_left(choices, True, key=lambda choice: budget.holds(make(choice).load()))
-    return make(choices[first])
+    return ways[bisect_left(ways, True, key=lambda way: budget.holds(_go(draft, way).load()))]
 
 
 def _cannot_fit(draft: _Draft, load: Load, budget: Budget, policy: Policy, fixed: Mapping[str, Load]) -> CannotFit:
@@ -357,7 +470,8 @@ def _cannot_fit(draft: _Draft, load: Load, budget: Budget, policy: Policy, fixed
         what = f"too large, {name} alone: {budget.over(largest)}, {largest.tokens - budget.tokens:,} too many"
     else:
         _, ends = _ends(source)
-        least = _without(draft, ends[-1]).load() if ends else load
+        bare = replace(draft, plan=replace(draft.plan, summaries=()))
+        least = _go(bare, _Way(ends[-1])).load() if ends else load
         named = ", ".join(f"{each} {part.tokens:,}" for each, part in parts.items() if part.tokens)
         what = f"too large, what never changes: {budget.over(least)} ({named} tokens)"
     return CannotFit(what, "compact", "raise the budget, or shorten what is too large")

@@ -11,7 +11,7 @@ import json
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, TypeVar
 
 from microfiche.errors import BadInput, PlanMismatch
@@ -25,6 +25,7 @@ from microfiche.pages.script import Script, Spot, write_script
 from .elide import WHYS, Elision
 from .images import WHYS as IMAGE_WHYS
 from .images import Dropped
+from .summarize import KINDS, Line, Summary, block, one_line
 
 VERSION = 1
 
@@ -111,7 +112,8 @@ class Plan:
     """Treatments of the parts of a path. A part that is not named stands verbatim.
 
     ``through`` is the last turn that the plan treats and ``source`` the digest of all turns up to
-    it; ``omitted`` are ranges of whole turns that stand neither as text nor on a page.
+    it; ``omitted`` are ranges of whole turns that stand neither as text nor on a page. ``summaries``
+    stand for theirs, oldest first: turns before the archive, or on those of its pages that are not shown.
     """
 
     model: str = ""
@@ -123,10 +125,21 @@ class Plan:
     elided: dict[Spot, Elision] = field(default_factory=dict)
     dropped: dict[Spot, Dropped] = field(default_factory=dict)
     archive: Archive | None = None
+    summaries: tuple[Summary, ...] = ()
     omitted: tuple[tuple[int, int], ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.elided or self.dropped or self.archive or self.omitted)
+        return bool(self.elided or self.dropped or self.archive or self.summaries or self.omitted)
+
+    @property
+    def summarised(self) -> frozenset[int]:
+        """Numbers of the turns that a summary stands for."""
+        return frozenset(turn for each in self.summaries for turn in range(each.first, each.last + 1))
+
+    @property
+    def gone(self) -> frozenset[int]:
+        """Numbers of the turns that were omitted or summarised as such, not as what stands on a page."""
+        return self.summarised | {turn for first, last in self.omitted for turn in range(first, last + 1)}
 
     def frozen(self, spot: Spot) -> bool:
         """Whether the part stands on a full page, and so is out of reach of rungs 1 and 2."""
@@ -145,6 +158,7 @@ class Plan:
             for page in archive["full"]:
                 page["upto"] = _spell(page["upto"])
             data["archive"] = archive
+        data["summaries"] = [asdict(each) for each in self.summaries]
         data["omitted"] = self.omitted
         return json.dumps(data, indent=1)
 
@@ -174,6 +188,7 @@ class Plan:
                 elided={_spot(key, 3): _elision(**value) for key, value in data["elided"].items()},
                 dropped={_spot(key, 3, 4): _dropped(**value) for key, value in data["dropped"].items()},
                 archive=None if archive is None else _archive(archive),
+                summaries=tuple(_summary(**each) for each in data["summaries"]),
                 omitted=tuple((_int(a), _int(b)) for a, b in data["omitted"]),
             )
         except (LookupError, TypeError, ValueError, AttributeError) as exc:
@@ -207,6 +222,19 @@ def _elision(why: Any, by: Any, keep: Any) -> Elision:
 
 def _dropped(why: Any) -> Dropped:
     return Dropped(_one_of(why, IMAGE_WHYS))
+
+
+def _summary(first: Any, last: Any, lines: Any, cut: Any) -> Summary:
+    return Summary(_int(first), _int(last), tuple(_summary_line(**each) for each in lines), _int(cut))
+
+
+def _summary_line(kind: Any, text: Any, turns: Any) -> Line:
+    if not _str(text) or one_line(text, len(text)) != text:
+        raise ValueError(f"{text!r} is not one line of text")
+    spans = tuple((_int(a), _int(b)) for a, b in turns)
+    if not spans:
+        raise ValueError("a line of a summary names no turn")
+    return Line(_one_of(kind, KINDS), text, spans)
 
 
 _LONGEST_SIDE = 8192
@@ -279,7 +307,6 @@ def _fault(source: Source, plan: Plan) -> str:
     """What the plan says of the turns that a pass over them cannot have said; empty if nothing."""
     turns = {turn.number: turn for turn in source.turns}
     middle = source.turns[source.first_middle : -1]
-    first = middle[0].number if middle else 0
     end = min(plan.through, middle[-1].number if middle else 0)
     for spots, kind in ((plan.elided, ToolResult), (plan.dropped, Image)):
         for spot in spots:
@@ -288,16 +315,40 @@ def _fault(source: Source, plan: Plan) -> str:
                 return f"part {_spell(spot)} is none that the plan can treat"
             if isinstance(part, ToolResult) and plan.elided[spot].keep > len(part.text):
                 return f"part {_spell(spot)} is shorter than what the plan keeps of it"
-    if plan.omitted and (len(plan.omitted) > 1 or not first == plan.omitted[0][0] <= plan.omitted[0][1] <= end):
-        return "the turns left out are not the oldest of the middle"
     archive = plan.archive
+    if archive is not None and archive.left_out > len(archive.full):
+        return "the pages are not those of the history"
+    if not _tile(plan, [turn.number for turn in middle], end):
+        return "the turns left out or summarised are not the oldest of the middle"
     if archive is not None:
         users = {turn.number for turn in middle if turn.role == "user"}
         if not first_paged(source, plan) == archive.first <= archive.last <= end:
             return f"turns {archive.first} to {archive.last} cannot stand on pages"
-        if not users.issuperset(archive.beside) or archive.left_out > len(archive.full):
+        if not users.issuperset(archive.beside):
             return "the pages are not those of the history"
     return ""
+
+
+def _tile(plan: Plan, middle: Sequence[int], end: int) -> bool:
+    """Whether the turns gone, each once, are all before the archive and summarised ones of its pages not shown."""
+    archive = plan.archive
+    before = archive.first - 1 if archive is not None else end
+    unseen = archive.full[archive.left_out - 1].turns[1] if archive is not None and archive.left_out else 0
+    ranges = _ranges(plan)
+    first = middle[0] if middle else 0
+    if any(not first <= a <= b <= end for a, b in ranges) or any(b >= c for (_, b), (c, _) in pairwise(ranges)):
+        return False
+    if archive is None:
+        before = ranges[-1][1] if ranges else 0
+    inside = [each for each in ranges if each[1] > before]
+    if any(a <= before or b > unseen or (a, b) in plan.omitted for a, b in inside):
+        return False
+    return plan.gone.issuperset(turn for turn in middle if turn <= before)
+
+
+def _ranges(plan: Plan) -> list[tuple[int, int]]:
+    """The turns gone as ranges, oldest first."""
+    return sorted([*plan.omitted, *((each.first, each.last) for each in plan.summaries)])
 
 
 def _part(turn: Turn | None, spot: Spot) -> Any:
@@ -313,9 +364,10 @@ def _mismatch(what: str) -> PlanMismatch:
 
 
 def first_paged(source: Source, plan: Plan) -> int:
-    """Number of the first turn that may stand on a page: behind the head and behind what is omitted."""
+    """Number of the first turn that may stand on a page: behind the head and what went before pages were drawn."""
     first = source.turns[source.first_middle].number if source.first_middle < len(source.turns) else 0
-    return max([first, *(last + 1 for _, last in plan.omitted)])
+    archive = plan.archive
+    return max([first, *(last + 1 for _, last in _ranges(plan) if archive is None or last < archive.first)])
 
 
 def treated(turns: Sequence[Turn], plan: Plan) -> list[Turn]:
@@ -436,7 +488,7 @@ def _last_segment(page: Page) -> int:
 def assemble(source: Source, plan: Plan, script: Script, pages: Sequence[Page]) -> Projection:
     """Put the drawn pages between head and tail, in the order that keeps prompt caches warm."""
     head = source.turns[: source.first_middle]
-    gone = {turn for first, last in plan.omitted for turn in range(first, last + 1)}
+    gone = plan.gone
     archive = plan.archive
     rest = [
         turn
@@ -466,12 +518,17 @@ def _middle(
     rest: Sequence[Turn],
 ) -> Iterator[Text | Image]:
     archive = plan.archive
-    left_out = sorted({turn for first, last in plan.omitted for turn in range(first, last + 1)})
-    through = max([*left_out, 0])
+    summarised = plan.summarised
+    left_out = plan.gone - summarised
+    through = max([*plan.gone, 0])
     partly = None
     if archive is not None:
         form = archive.form
         yield Text(guide.guide(form.cell, form.width // form.cell[0], form.height // form.cell[1], plan.recall))
+    if plan.summaries:
+        last_mark = archive is None or archive.left_out == len(archive.full)
+        yield Text(block(plan.summaries, plan.recall), mark=last_mark)
+    if archive is not None:
         beside = set(archive.beside)
         by_number = {turn.number: turn for turn in source.turns if archive.first <= turn.number <= archive.last}
         exact = {page.number: page.exact for page in archive.full if page.exact}
@@ -485,18 +542,18 @@ def _middle(
                 group[-1] = replace(group[-1], mark=True)
             yield from group
         here = {turn for page in shown for turn in page.turns}
-        left_out = sorted({turn for page in pages for turn in page.turns} - here | set(left_out))
+        left_out = left_out | {turn for page in pages for turn in page.turns} - here - summarised
         through = archive.last
-        partly = begun_before(script, shown)
+        partly = partly_shown(plan, script, shown)
     if source.pins:
         yield Text(guide.pins(source.pins))
-    if archive is None and not plan.omitted:
+    if archive is None and not plan.gone:
         return
     yield Text(
         guide.note(
             [(page.number, page.turns) for page in shown],
-            archive.left_out if archive is not None else 0,
-            left_out,
+            unseen(plan, pages),
+            sorted(left_out),
             partly,
             sum(spot[0] <= through for spot in plan.elided),
             sum(spot[0] <= through for spot in plan.dropped),
@@ -519,14 +576,21 @@ def _begun_on(script: Script, page: Page) -> Iterator[int]:
             yield turn
 
 
-def begun_before(script: Script, shown: Sequence[Page]) -> int | None:
-    """The turn on the first page shown that begins on a page before it, if there is one."""
+def unseen(plan: Plan, pages: Sequence[Page]) -> list[int]:
+    """Numbers of the pages that are not shown and hold a turn that no summary stands for."""
+    left_out = plan.archive.left_out if plan.archive is not None else 0
+    summarised = plan.summarised
+    return [page.number for page in pages[:left_out] if not summarised.issuperset(page.turns)]
+
+
+def partly_shown(plan: Plan, script: Script, shown: Sequence[Page]) -> int | None:
+    """The turn on the first page shown that begins on a page before it, if there is one that no summary stands for."""
     if not shown:
         return None
     segment, offset = shown[0].start
     turn = script.spots[segment][0]
     inside = offset > 0 or (segment > 0 and script.spots[segment - 1][0] == turn)
-    return turn if inside else None
+    return turn if inside and turn not in plan.summarised else None
 
 
 def _stand_beside(turn: Turn, plan: Plan, words: bool) -> Iterator[Text | Image]:

@@ -68,8 +68,10 @@ class Receipt:
 
     ``reason`` is ``under_budget`` if there was nothing to do, else empty. ``rungs`` follow one another:
     the first begins at ``before``, each where the one above it ends, the last ends at ``after``.
-    ``omitted_turns`` stand neither as text nor on a page shown; of turn ``omitted_beginning`` the pages
-    shown hold the rest. ``ruler`` names how tokens were estimated. ``seconds`` is the time of the whole call.
+    ``omitted_turns`` stand neither as text nor on a page shown nor in a summary; of turn
+    ``omitted_beginning`` the pages shown hold the rest. ``summary_calls`` is how often the summariser was
+    asked, ``summary_flags`` what of its answers was dropped, by reason. ``ruler`` names how tokens were
+    estimated. ``seconds`` is the time of the whole call.
     """
 
     model: str
@@ -84,6 +86,9 @@ class Receipt:
     pages: tuple[PageLine, ...] = ()
     elided: tuple[dict[str, Any], ...] = ()
     images: tuple[dict[str, Any], ...] = ()
+    summaries: tuple[dict[str, Any], ...] = ()
+    summary_calls: int = 0
+    summary_flags: dict[str, int] = field(default_factory=dict)
     omitted_pages: int = 0
     omitted_turns: tuple[int, ...] = ()
     omitted_beginning: int | None = None
@@ -167,6 +172,19 @@ def image_lines(source: Source, plan: Plan) -> tuple[dict[str, Any], ...]:
             line = {"turn": spot[0], "owner": image.owner, "why": dropped.why, "media_type": image.media_type}
             lines.append(line | {"width": image.width, "height": image.height})
     return tuple(lines)
+
+
+def summary_lines(plan: Plan) -> tuple[dict[str, Any], ...]:
+    """Every summary: its turns, how many lines it has of each kind, how many were cut, its digest."""
+    return tuple(
+        {
+            "turns": (each.first, each.last),
+            "lines": dict(Counter(line.kind for line in each.lines)),
+            "cut": each.cut,
+            "digest": each.digest,
+        }
+        for each in plan.summaries
+    )
 
 
 def _part(turn: Turn, spot: tuple[int, ...]) -> Any:

@@ -142,6 +142,8 @@ _CUT = re.compile(r"\[[\d,]+ more lines? left out for length\]")
 
 def is_block(text: str) -> bool:
     """Whether a text is the block of summaries of ours, and nothing else."""
+    if not text.startswith("Summary of turn"):
+        return False
     opening, *rest = text.split("\n")
     return _OPENING.fullmatch(opening) is not None and all(map(_of_block, rest))
 
@@ -622,13 +624,9 @@ class Writer:
         """Why a summary failed, empty if none did. Who was told once need not ask again."""
         return next((each for each in self._known.values() if isinstance(each, str)), "")
 
-    def fits(self, turns: Sequence[Turn], limit: int) -> bool:
-        """Whether the requests for these turns are as few as are left."""
-        try:
-            requests(turns, limit, self._window, self._most - self.calls)
-        except Failed:
-            return False
-        return True
+    def wrote_up_to(self, last: int) -> bool:
+        """Whether there is a summary that ends with turn ``last``."""
+        return any(key[1] == last and isinstance(each, Summary) for key, each in self._known.items())
 
     def write(self, turns: Sequence[Turn], limit: int) -> Summary:
         """The summary of turns, in at most ``limit`` tokens as :func:`block` spells it.

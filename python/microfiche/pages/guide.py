@@ -49,7 +49,7 @@ def spans(turns: Iterable[int]) -> str:
 
 def note(
     pages: Sequence[tuple[int, Sequence[int]]],
-    left_out_pages: int,
+    left_out_pages: Sequence[int],
     left_out_turns: Sequence[int],
     partly: int | None,
     elided: int,
@@ -59,7 +59,8 @@ def note(
 ) -> str:
     """The text behind the last page: which turns stand where, and what is not shown.
 
-    ``pages`` are those shown, as (number, turns on it); ``left_out_turns`` stand on no page shown,
+    ``pages`` are those shown, as (number, turns on it), ``left_out_pages`` the numbers of those left
+    out; ``left_out_turns`` stand on no page shown,
     ``partly`` is the turn whose beginning does not.
     """
     lines = []
@@ -69,7 +70,7 @@ def note(
     where = "recall by turn number returns them" if recall else "they are kept on record"
     missing = []
     if left_out_pages:
-        missing.append("page 1" if left_out_pages == 1 else f"pages 1-{left_out_pages}")
+        missing.append(("page " if len(left_out_pages) == 1 else "pages ") + spans(left_out_pages))
     if left_out_turns:
         missing.append(("turn " if len(left_out_turns) == 1 else "turns ") + spans(left_out_turns))
     if partly is not None:
