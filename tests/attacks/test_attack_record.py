@@ -360,14 +360,13 @@ def test_a_rewritten_suffix_is_located_to_its_commit(victim: Path) -> None:
         assert not record.growth(head).holds and record.growth(heads[2][:2]).holds
 
 
-@pytest.mark.parametrize("left", range(13))
+@pytest.mark.parametrize("left", [0, 1, 2, 4, 5, 7, 8, 9, 12])
 def test_a_cut_tail_shows_against_any_head(victim: Path, left: int) -> None:
     """The tail cut off with everything that speaks of it, as if it had never been."""
     with Record.open(victim, read_only=True) as record:
         heads, head = record.heads(), record.head
         sizes = [0, *(commit.size for commit in heads)]
-        if left not in sizes:
-            pytest.skip("no commit ends here")
+        assert left in sizes
     attack(
         victim,
         f"DELETE FROM entries WHERE id > {left}",

@@ -28,7 +28,7 @@ from microfiche.errors import (
     StorageFailed,
 )
 from microfiche.messages import ToolCall
-from microfiche.record import Head, Record, signed
+from microfiche.record import Draft, Head, Record, signed
 from microfiche.record import sqlite as store
 from record_lives import Clock, calls, fresh, live, results, said, says, shot, tool_turn, user
 
@@ -151,6 +151,9 @@ def test_a_full_disk(tmp_path: Path) -> None:
         head = record.head
         with pytest.raises(StorageFailed, match="full"):
             t.append([user(random.Random(1).randbytes(40_000).hex())])
+        assert record.head == head and record.verify(derived=True)
+        with pytest.raises(StorageFailed, match="full"):
+            t.commit([Draft("message", message=user(f"{at} " * 300)) for at in range(300)])
         assert record.head == head and record.verify(derived=True)
         record._writer.execute("PRAGMA max_page_count = 1000000")
         t.append([user("two")])

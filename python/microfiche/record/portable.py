@@ -143,7 +143,8 @@ def _fill(record: Record, stream: Iterable[str]) -> None:
         record._derive(db)
         db.execute("COMMIT")
     except BaseException:
-        db.execute("ROLLBACK")
+        if db.in_transaction:  # not where SQLite rolled back by itself, as on a full disk
+            db.execute("ROLLBACK")
         raise
 
 

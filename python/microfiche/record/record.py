@@ -334,7 +334,8 @@ class Record:
                 db.execute("REINDEX")
                 db.execute("COMMIT")
             except BaseException:
-                db.execute("ROLLBACK")
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
                 raise
 
     def _derive(self, db: sqlite3.Connection) -> None:

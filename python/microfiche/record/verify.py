@@ -8,6 +8,7 @@ import sqlite3
 import zlib
 from array import array
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
@@ -129,7 +130,8 @@ def verify(
     except _Bad as bad:
         return Verdict(False, walk.frontier.size, walk.frontier.root.hex(), len(seen), bad.entry, bad.where, bad.reason)
     finally:
-        db.execute("ROLLBACK")
+        with suppress(sqlite3.Error):  # SQLite has rolled back by itself where it could not read on
+            db.execute("ROLLBACK")
     return Verdict(True, walk.frontier.size, walk.frontier.root.hex(), len(seen))
 
 
