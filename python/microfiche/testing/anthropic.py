@@ -280,20 +280,19 @@ def _thoughts(body: Object, messages: list[Object], version: tuple[int, int] | N
 
 
 def _begins_with_thought(messages: list[Object]) -> None:
-    """With reasoning switched on by a budget, the turn whose calls are being answered begins with reasoning.
+    """With reasoning switched on by a budget, the message whose calls are being answered begins with reasoning.
 
-    Neighbours of one role count as one turn: the API combines them.
+    The API combines neighbours of one role; whether before this rule is not known: either reading will do.
     """
-    results = any(block["type"] == "tool_result" for block in _blocks(messages[-1]))
-    at = len(messages) - 2
+    at = last = len(messages) - 2
+    if last < 0 or not any(block["type"] == "tool_result" for block in _blocks(messages[-1])):
+        return
     while at > 0 and messages[at - 1]["role"] == "assistant":
         at -= 1
-    if not results or at < 0:
-        return
-    kind = next((block["type"] for block in _blocks(messages[at])), "text")
+    kinds = [next((block["type"] for block in _blocks(messages[each])), "text") for each in (last, at)]
     need(
-        kind in _THOUGHTS,
-        f"messages.{at}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `{kind}`. When "
+        any(kind in _THOUGHTS for kind in kinds),
+        f"messages.{last}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `{kinds[0]}`. When "
         "`thinking` is enabled, a final `assistant` message must start with a thinking block",
     )
 
