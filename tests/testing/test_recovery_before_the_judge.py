@@ -1,0 +1,128 @@
+"""Refused, recovered, accepted: through the official clients, in at most two passes and without a model.
+
+Kinds of fault reported of others: a second refusal for the same size, bytes and image counts cured as if they were
+tokens, a summariser called when the window was already full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import builders
+import httpx2
+import microfiche as mf
+import pytest
+from microfiche import formats
+from microfiche.testing import Judge, Refuse
+from test_judge_clients import Clients
+
+CASES = [
+    ("anthropic", "claude-opus-5"),
+    ("anthropic", "claude-haiku-4-5"),
+    ("openai_chat", "gpt-5.6-sol"),
+    ("openai_responses", "gpt-5.6-sol"),
+    ("gemini", "gemini-3.6-flash"),
+]
+
+
+@pytest.fixture(scope="module")
+def http() -> Iterator[httpx2.Client]:
+    with httpx2.Client() as client:
+        yield client
+
+
+def body(wire: str, model: str, story: builders.Story, **more: Any) -> dict[str, Any]:
+    """The whole history as the request that is about to fail."""
+    tools = formats.tools.stubs(["read_file", "run", "screenshot"], wire)[0]
+    made = {formats.list_key(wire): story.native(wire), "tools": tools}
+    if wire == "gemini":
+        return {**made, "generationConfig": {"maxOutputTokens": 2_000}}
+    length = {
+        "anthropic": "max_tokens",
+        "openai_chat": "max_completion_tokens",
+        "openai_responses": "max_output_tokens",
+    }
+    return {**made, "model": model, length[wire]: 2_000, **more}
+
+
+def send(judge: Judge, http: httpx2.Client, wire: str, model: str, request: dict[str, Any]) -> int:
+    """Send, and recover as long as it is refused; how often that was."""
+    clients = Clients(judge, http)
+    plan, ready = None, request
+    for refused in range(3):
+        try:
+            clients.send(wire, ready, model)
+        except Exception as error:
+            assert mf.refusal(error) is not None, error
+            fit = mf.recover(request, error=error, model=model, plan=plan)
+            plan, ready = fit.plan, fit.request
+        else:
+            return refused
+    raise AssertionError(f"refused thrice: {[each.answer for each in judge.refusals]}")
+
+
+@pytest.mark.parametrize(("wire", "model"), CASES)
+@pytest.mark.parametrize("window", [30_000, 60_000])
+def test_tokens(wire: str, model: str, window: int, http: httpx2.Client) -> None:
+    if wire == "openai_responses":
+        window = 60_000  # its refusal tells no number: a window far below the catalogue's cannot be learnt from it
+    story = builders.rounds(60, 4_500).user("And what now?")
+    with Judge(window=window) as judge:
+        assert 1 <= send(judge, http, wire, model, body(wire, model, story)) <= 2
+        assert judge.requests[-1].tokens <= window
+
+
+@pytest.mark.parametrize(("wire", "model"), CASES)
+def test_bytes(wire: str, model: str, http: httpx2.Client) -> None:
+    story = builders.Story().user("Find the button.")
+    for at in range(24):
+        story.uses(("screenshot", {}, ("the page", builders.png(300, 300, noise=at))))
+    limits = {name: {"request_bytes": 1_500_000} for name in builders.WIRES}
+    with Judge(limits=limits) as judge:
+        assert 1 <= send(judge, http, wire, model, body(wire, model, story.user("Well?"))) <= 2
+
+
+def test_bytes_without_a_number(http: httpx2.Client) -> None:
+    story = builders.Story().user("Find the button.")
+    for at in range(12):
+        story.uses(("screenshot", {}, ("the page", builders.png(300, 300, noise=at))))
+    model = "claude-opus-5"
+    with Judge(script=[Refuse("Request exceeds the maximum size", 413)]) as judge:
+        assert send(judge, http, "anthropic", model, body("anthropic", model, story.user("Well?"))) == 1
+        assert len(str(judge.requests[1].body)) < len(str(judge.requests[0].body)) * 0.75
+
+
+def test_images(http: httpx2.Client) -> None:
+    story = builders.Story().user("Find the button.")
+    for _ in range(25):
+        story.uses(("screenshot", {}, ("the page", builders.png(2_100, 40))))
+    with Judge() as judge:
+        model = "claude-opus-5"
+        assert 1 <= send(judge, http, "anthropic", model, body("anthropic", model, story.user("Well?"))) <= 2
+
+
+def test_too_long_an_answer(http: httpx2.Client) -> None:
+    story = builders.rounds(3, 1_000).user("And what now?")
+    model = "claude-haiku-4-5"
+    with Judge(window=20_000) as judge:
+        assert send(judge, http, "anthropic", model, body("anthropic", model, story, max_tokens=19_500)) == 1
+        assert judge.requests[-1].body["messages"] == judge.requests[0].body["messages"], (
+            "lowering max_tokens was enough"
+        )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        Refuse("prompt is too long"),
+        Refuse("This request would exceed the tokens per minute: Limit 6000, Requested 14810. Request too large", 429),
+    ],
+    ids=str,
+)
+def test_a_refusal_without_numbers(line: Refuse, http: httpx2.Client) -> None:
+    story = builders.rounds(40, 2_000).user("And what now?")
+    model = "claude-opus-5"
+    with Judge(script=[line]) as judge:
+        assert send(judge, http, "anthropic", model, body("anthropic", model, story)) == 1
+        assert judge.requests[1].tokens < judge.requests[0].tokens
