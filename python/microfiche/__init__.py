@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from microfiche.ladder.budget import Policy
     from microfiche.ladder.plan import Plan
     from microfiche.ladder.receipt import Receipt
+    from microfiche.ladder.summarize import SummaryRequest
     from microfiche.pages.render import Bar, Page, read_back, render
     from microfiche.recovery import recover
 
@@ -54,6 +55,7 @@ _HOMES = {
     "ladder.plan": "Plan",
     "recovery": "recover",
     "ladder.receipt": "Receipt",
+    "ladder.summarize": "SummaryRequest",
     "pages.render": "Bar Page read_back render",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
@@ -87,6 +89,7 @@ __all__ = [
     "Refusal",
     "Repair",
     "Stale",
+    "SummaryRequest",
     "TurnOpen",
     "UnknownFormat",
     "Violation",

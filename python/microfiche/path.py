@@ -60,7 +60,8 @@ class PathState:
                 self.spared.append((first, last))
                 self.events.append(entry)
             case "trim":
-                self.plan = replace(self.plan, archive=None, omitted=((entry.payload["first"], entry.payload["last"]),))
+                trimmed = (entry.payload["first"], entry.payload["last"])
+                self.plan = replace(self.plan, archive=None, summaries=(), omitted=(trimmed,))
                 self.events.append(entry)
             case "pin":
                 self.pins[entry.id] = Pin(entry.id, entry.payload["kind"], entry.payload["text"])

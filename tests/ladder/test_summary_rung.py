@@ -316,6 +316,21 @@ def test_spared_turns_are_summarised_only_where_nothing_else_fits_and_force_asks
     assert "summary" not in [rung.rung for rung in forced.receipt.rungs]
 
 
+def test_a_path_that_skips_numbers() -> None:
+    native = growing(12, 60).native("openai_chat")
+    history = formats.read(native, "openai_chat")
+    count = len(history.turns()[1])
+    history.numbers = tuple(2 + 3 * at + (at > 20) * 40 for at in range(count))
+    asked = Asked(lambda request: "\n".join(f"- fact: of {n} (turns {n}, {n + 1})" for n in request.turns[::9]))
+    options: dict[str, Any] = {"model": "o3-mini", "budget": 30_000, "format": "openai_chat"}
+    fit = mf.compact(history, summarize=asked, **options)
+    on_path = set(history.numbers)
+    assert fit.plan.summaries and fit.receipt.summary_flags["pointers to other turns"] > 0
+    assert all({a, b} <= on_path for each in fit.plan.summaries for line in each.lines for a, b in line.turns)
+    again = mf.compact(history, plan=fit.plan, summarize=raising, **options)
+    assert (again.plan, again.messages) == (fit.plan, fit.messages)
+
+
 def test_async_summarisers() -> None:
     native = growing(7, 60).native("anthropic")
     options: dict[str, Any] = {"model": "claude-opus-5", "budget": 24_000}
