@@ -31,7 +31,8 @@ from time import process_time
 from microfiche import formats
 from microfiche.ladder.budget import Policy, Scale, budget_for
 from microfiche.ladder.compact import Outcome, compact
-from microfiche.ladder.plan import Source, settle
+from microfiche.ladder.plan import Source
+from microfiche.ladder.projection import settle
 from microfiche.messages import Message, Part, Text, ToolCall, ToolResult, Turn, split_turns
 from microfiche.models import find
 

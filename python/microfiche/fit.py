@@ -18,7 +18,8 @@ from microfiche.ladder import compact as ladder
 from microfiche.ladder.budget import Load, Policy, Scale, budget_for, output_reserve
 from microfiche.ladder.elide import is_placeholder
 from microfiche.ladder.images import is_marker
-from microfiche.ladder.plan import Plan, Projection, Source, partly_shown, unseen
+from microfiche.ladder.plan import Plan, Source
+from microfiche.ladder.projection import Projection, partly_shown, unseen
 from microfiche.ladder.receipt import (
     Amount,
     Receipt,

@@ -118,7 +118,7 @@ def test_values_count_in_the_estimate_and_at_the_gate(monkeypatch: pytest.Monkey
     """Without values the same pages cost less; a share between the two is paid by the one only."""
     with_values = compact(30)
     text = "\n".join(guide.exact(page.number, page.exact) for page in full(with_values) if page.exact)
-    monkeypatch.setattr("microfiche.ladder.plan.Shelf.page", lambda self, segments, runs=(): ())
+    monkeypatch.setattr("microfiche.ladder.projection.Shelf.page", lambda self, segments, runs=(): ())
     without = compact(30)
     assert [page.digest for page in full(without)] == [page.digest for page in full(with_values)]
     assert with_values.tokens - without.tokens > len(text) / 6

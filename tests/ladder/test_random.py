@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from microfiche import formats
 from microfiche.fit import _source
-from microfiche.ladder.plan import project
+from microfiche.ladder.projection import project
 from microfiche.messages import Image, Message, Text, ToolResult, split_turns
 from microfiche.pages.render import normal, read_back
 

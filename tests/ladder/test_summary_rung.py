@@ -21,7 +21,8 @@ from microfiche.fit import _source
 from microfiche.fit import fit as with_more
 from microfiche.ladder import compact as ladder
 from microfiche.ladder.budget import Load, Policy, Scale, budget_for
-from microfiche.ladder.plan import Source, project
+from microfiche.ladder.plan import Source
+from microfiche.ladder.projection import project
 from microfiche.ladder.summarize import Failed, SummaryRequest, Writer, block, is_block, tokens
 from microfiche.messages import Text, split_turns
 from microfiche.models import find

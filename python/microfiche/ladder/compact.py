@@ -21,18 +21,8 @@ from microfiche.pages.script import Script, Spot
 from .budget import Budget, Load, Policy, Scale
 from .elide import elide
 from .images import drop_forced, drop_old, drop_unfit
-from .plan import (
-    Plan,
-    Projection,
-    Source,
-    assemble,
-    checked_archive,
-    draw_archive,
-    first_paged,
-    settle,
-    source_digest,
-    treated,
-)
+from .plan import Plan, Source, first_paged, source_digest
+from .projection import Projection, assemble, checked_archive, draw_archive, settle, treated
 from .snapshot import extend, form_for, tail_start
 from .summarize import Failed, Summary, Writer, block, tokens
 

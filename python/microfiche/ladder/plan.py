@@ -1,31 +1,28 @@
-"""The plan: how each part of a path stands in a context, as data; and the context it makes.
+"""The plan: how each part of a path stands in a context, as data.
 
 A plan names parts by spot and turns by number, so that it holds for any history that begins
-with the same turns. :func:`project` needs the source and the plan, nothing else.
+with the same turns.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from itertools import accumulate, pairwise
 from typing import Any, TypeVar
 
 from microfiche.errors import BadInput, PlanMismatch
-from microfiche.messages import Image, Message, Text, ToolResult, Turn, canonical
+from microfiche.messages import Image, Message, ToolResult, Turn, canonical
 from microfiche.models import FIDELITIES, Fidelity
-from microfiche.pages import guide
-from microfiche.pages.exact import Shelf
-from microfiche.pages.render import Ink, Page, draw
-from microfiche.pages.script import Script, Spot, write_script
+from microfiche.pages.render import Ink
+from microfiche.pages.script import Spot
 
 from .elide import WHYS, Elision
 from .images import WHYS as IMAGE_WHYS
 from .images import Dropped
-from .summarize import KINDS, Line, Summary, block, one_line
+from .summarize import KINDS, Line, Summary, one_line
 
 VERSION = 1
 
@@ -296,11 +293,11 @@ def check_source(source: Source, plan: Plan) -> None:
         return
     last = source.turns[-1].number if source.turns else 0
     if plan.through > last:
-        raise _mismatch(f"the plan treats turns up to {plan.through}, the history ends at turn {last}")
+        raise mismatch(f"the plan treats turns up to {plan.through}, the history ends at turn {last}")
     if source_digest(source, plan.through) != plan.source:
-        raise _mismatch(f"turns 1 to {plan.through} are not those that the plan was made for")
+        raise mismatch(f"turns 1 to {plan.through} are not those that the plan was made for")
     if fault := _fault(source, plan):
-        raise _mismatch(fault)
+        raise mismatch(fault)
 
 
 def _fault(source: Source, plan: Plan) -> str:
@@ -334,19 +331,19 @@ def _tile(plan: Plan, middle: Sequence[int], end: int) -> bool:
     archive = plan.archive
     before = archive.first - 1 if archive is not None else end
     unseen = archive.full[archive.left_out - 1].turns[1] if archive is not None and archive.left_out else 0
-    ranges = _ranges(plan)
+    taken = ranges(plan)
     first = middle[0] if middle else 0
-    if any(not first <= a <= b <= end for a, b in ranges) or any(b >= c for (_, b), (c, _) in pairwise(ranges)):
+    if any(not first <= a <= b <= end for a, b in taken) or any(b >= c for (_, b), (c, _) in pairwise(taken)):
         return False
     if archive is None:
-        before = ranges[-1][1] if ranges else 0
-    inside = [each for each in ranges if each[1] > before]
+        before = taken[-1][1] if taken else 0
+    inside = [each for each in taken if each[1] > before]
     if any(a <= before or b > unseen or (a, b) in plan.omitted for a, b in inside):
         return False
     return plan.gone.issuperset(turn for turn in middle if turn <= before)
 
 
-def _ranges(plan: Plan) -> list[tuple[int, int]]:
+def ranges(plan: Plan) -> list[tuple[int, int]]:
     """The turns gone as ranges, oldest first."""
     return sorted([*plan.omitted, *((each.first, each.last) for each in plan.summaries)])
 
@@ -359,7 +356,8 @@ def _part(turn: Turn | None, spot: Spot) -> Any:
         return None
 
 
-def _mismatch(what: str) -> PlanMismatch:
+def mismatch(what: str) -> PlanMismatch:
+    """The error of a plan that is not one of this history."""
     return PlanMismatch(what, "plan", "pass the original history, unchanged, with its plan, or no plan")
 
 
@@ -367,243 +365,4 @@ def first_paged(source: Source, plan: Plan) -> int:
     """Number of the first turn that may stand on a page: behind the head and what went before pages were drawn."""
     first = source.turns[source.first_middle].number if source.first_middle < len(source.turns) else 0
     archive = plan.archive
-    return max([first, *(last + 1 for _, last in _ranges(plan) if archive is None or last < archive.first)])
-
-
-def treated(turns: Sequence[Turn], plan: Plan) -> list[Turn]:
-    """The turns with their elided results and dropped images in their short forms."""
-    by_turn: dict[int, list[Spot]] = {}
-    for spot in (*plan.elided, *plan.dropped):
-        by_turn.setdefault(spot[0], []).append(spot)
-    return [_treat(turn, plan, by_turn[turn.number]) if turn.number in by_turn else turn for turn in turns]
-
-
-def _treat(turn: Turn, plan: Plan, spots: Sequence[Spot]) -> Turn:
-    messages: list[list[Any]] = [list(message.parts) for message in turn.messages]
-    for spot in spots:
-        _, m, p, *inner = spot
-        part = messages[m][p]
-        if inner:
-            image = part.parts[inner[0]]
-            marker = Text(plan.dropped[spot].marker(image, turn.number, plan.recall))
-            messages[m][p] = replace(part, parts=(*part.parts[: inner[0]], marker, *part.parts[inner[0] + 1 :]))
-        elif isinstance(part, ToolResult):
-            placeholder = plan.elided[spot].placeholder(part, turn.number, plan.recall)
-            messages[m][p] = replace(part, parts=(Text(placeholder),))
-        else:
-            messages[m][p] = Text(plan.dropped[spot].marker(part, turn.number, plan.recall))
-    return Turn(
-        turn.number,
-        tuple(replace(message, parts=tuple(parts)) for message, parts in zip(turn.messages, messages, strict=True)),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Projection:
-    """A context: its messages, all pages of its archive (those left out included), what no page shows."""
-
-    messages: tuple[Message, ...]
-    pages: tuple[Page, ...] = ()
-    shown: tuple[Page, ...] = ()
-    script: Script = field(default_factory=Script)
-
-
-def project(source: Source, plan: Plan) -> Projection:
-    """The context that the plan makes of the source.
-
-    Pure: the same source and plan give the same messages and the same page bytes. Pages are drawn
-    from the source; :class:`PlanMismatch` if a full page does not come out as it was.
-    """
-    script, pages = checked_archive(source, plan)
-    return assemble(source, plan, script, pages)
-
-
-def checked_archive(source: Source, plan: Plan) -> tuple[Script, list[Page]]:
-    """The pages of a plan, drawn; :class:`PlanMismatch` if the plan or a full page is not what a pass made."""
-    check_source(source, plan)
-    script, pages = draw_archive(source, plan)
-    drawn = settle(source, plan, script, pages).archive
-    if plan.archive is not None and plan.archive != drawn:
-        raise _mismatch("a full page or what stands behind it does not come out as it was")
-    return script, pages
-
-
-def draw_archive(source: Source, plan: Plan) -> tuple[Script, list[Page]]:
-    """Draw every page of the plan's archive; without one, nothing."""
-    archive = plan.archive
-    if archive is None:
-        return Script(), []
-    middle = [turn for turn in source.turns if archive.first <= turn.number <= archive.last]
-    script = write_script(treated(middle, plan), frozenset(archive.beside))
-    form = archive.form
-    pages = draw(
-        script.segments,
-        cell=form.cell,
-        ink=form.ink,
-        width=form.width,
-        height=form.height,
-        grid=form.grid,
-        min_height=form.least,
-    )
-    return script, pages
-
-
-def settle(source: Source, plan: Plan, script: Script, pages: Sequence[Page]) -> Plan:
-    """The plan with its full pages named: every page but the last, which may still grow."""
-    if plan.archive is None:
-        return plan
-    full = tuple(
-        FullPage(
-            page.number,
-            (min(page.turns, default=0), max(page.turns, default=0)),
-            page.digest,
-            script.lasts[_last_segment(page)],
-            exact,
-        )
-        for page, exact in zip(pages[:-1], _exact(source, plan.archive, script, pages[:-1]), strict=True)
-    )
-    return replace(plan, archive=replace(plan.archive, full=full))
-
-
-def _exact(source: Source, archive: Archive, script: Script, full: Sequence[Page]) -> Iterator[tuple[str, ...]]:
-    """The values behind each full page: of it and the pages before it, none that stands before it as text."""
-    head = (*source.head, *(message for turn in source.turns[: source.first_middle] for message in turn.messages))
-    shelf = Shelf(message.text for message in head)
-    by_number = {turn.number: turn for turn in source.turns}
-    beside = set(archive.beside)
-    for page in full:
-        for turn in _begun_on(script, page):
-            if turn in beside:
-                for message in by_number[turn].messages:
-                    shelf.stand(message.text if message.role == "user" else "")
-        first, last = (bisect_left(script.pointers, (position,)) for position in (page.start, page.end))
-        yield shelf.page(page.segments, [pointer.run for pointer in script.pointers[first:last]])
-
-
-def _last_segment(page: Page) -> int:
-    segment, offset = page.end
-    return segment if offset else max(segment - 1, 0)
-
-
-def assemble(source: Source, plan: Plan, script: Script, pages: Sequence[Page]) -> Projection:
-    """Put the drawn pages between head and tail, in the order that keeps prompt caches warm."""
-    head = source.turns[: source.first_middle]
-    gone = plan.gone
-    archive = plan.archive
-    rest = [
-        turn
-        for turn in source.turns[source.first_middle :]
-        if turn.number not in gone and (archive is None or turn.number > archive.last)
-    ]
-    middle: list[Message] = []
-    shown: Sequence[Page] = ()
-    if archive is not None or gone or source.pins:
-        shown = pages[archive.left_out :] if archive is not None else ()
-        middle = [Message("user", tuple(_middle(source, plan, script, pages, shown, rest)))]
-    messages = (
-        *source.head,
-        *(message for turn in treated(head, plan) for message in turn.messages),
-        *middle,
-        *(message for turn in treated(rest, plan) for message in turn.messages),
-    )
-    return Projection(messages, tuple(pages), tuple(shown), script)
-
-
-def _middle(
-    source: Source,
-    plan: Plan,
-    script: Script,
-    pages: Sequence[Page],
-    shown: Sequence[Page],
-    rest: Sequence[Turn],
-) -> Iterator[Text | Image]:
-    archive = plan.archive
-    summarised = plan.summarised
-    left_out = plan.gone - summarised
-    through = max([*plan.gone, 0])
-    partly = None
-    if archive is not None:
-        form = archive.form
-        yield Text(guide.guide(form.cell, form.width // form.cell[0], form.height // form.cell[1], plan.recall))
-    if plan.summaries:
-        last_mark = archive is None or archive.left_out == len(archive.full)
-        yield Text(block(plan.summaries, plan.recall), mark=last_mark)
-    if archive is not None:
-        beside = set(archive.beside)
-        by_number = {turn.number: turn for turn in source.turns if archive.first <= turn.number <= archive.last}
-        exact = {page.number: page.exact for page in archive.full if page.exact}
-        for page in shown:
-            group: list[Text | Image] = [Image(page.png, "image/png", page.width, page.height, owner="page")]
-            for turn in _begun_on(script, page):
-                group.extend(_stand_beside(by_number[turn], plan, turn in beside))
-            if page.number in exact:
-                group.append(Text(guide.exact(page.number, exact[page.number])))
-            if archive.full and page.number == archive.full[-1].number:
-                group[-1] = replace(group[-1], mark=True)
-            yield from group
-        here = {turn for page in shown for turn in page.turns}
-        left_out = left_out | {turn for page in pages for turn in page.turns} - here - summarised
-        through = archive.last
-        partly = partly_shown(plan, script, shown)
-    if source.pins:
-        yield Text(guide.pins(source.pins))
-    if archive is None and not plan.gone:
-        return
-    yield Text(
-        guide.note(
-            [(page.number, page.turns) for page in shown],
-            unseen(plan, pages),
-            sorted(left_out),
-            partly,
-            sum(spot[0] <= through for spot in plan.elided),
-            sum(spot[0] <= through for spot in plan.dropped),
-            rest[0].number if rest else through + 1,
-            plan.recall,
-        )
-    )
-
-
-def _begun_on(script: Script, page: Page) -> Iterator[int]:
-    """The turns whose first bar stands on the page, in order."""
-    seen = 0
-    first, last = page.start[0], page.end[0]
-    for at in range(first, min(last + 1, len(script.segments))):
-        turn = script.spots[at][0]
-        begins = at == 0 or script.spots[at - 1][0] != turn
-        on_page = (at, 0) >= tuple(page.start) and (at, 0) < tuple(page.end)
-        if begins and on_page and turn != seen:
-            seen = turn
-            yield turn
-
-
-def unseen(plan: Plan, pages: Sequence[Page]) -> list[int]:
-    """Numbers of the pages that are not shown and hold a turn that no summary stands for."""
-    left_out = plan.archive.left_out if plan.archive is not None else 0
-    summarised = plan.summarised
-    return [page.number for page in pages[:left_out] if not summarised.issuperset(page.turns)]
-
-
-def partly_shown(plan: Plan, script: Script, shown: Sequence[Page]) -> int | None:
-    """The turn on the first page shown that begins on a page before it, if there is one that no summary stands for."""
-    if not shown:
-        return None
-    segment, offset = shown[0].start
-    turn = script.spots[segment][0]
-    inside = offset > 0 or (segment > 0 and script.spots[segment - 1][0] == turn)
-    return turn if inside and turn not in plan.summarised else None
-
-
-def _stand_beside(turn: Turn, plan: Plan, words: bool) -> Iterator[Text | Image]:
-    """What of a paged turn stands behind its page: a user's words and the pictures that were kept."""
-    if words:
-        text = "\n".join(message.text for message in turn.messages if message.role == "user")
-        if text:
-            yield Text(guide.beside(turn.number, text))
-    for m, message in enumerate(turn.messages):
-        for p, part in enumerate(message.parts):
-            if isinstance(part, Image) and (turn.number, m, p) not in plan.dropped:
-                yield replace(part, native=None)
-            elif isinstance(part, ToolResult):
-                for i, inner in enumerate(part.parts):
-                    if isinstance(inner, Image) and (turn.number, m, p, i) not in plan.dropped:
-                        yield replace(inner, native=None)
+    return max([first, *(last + 1 for _, last in ranges(plan) if archive is None or last < archive.first)])
