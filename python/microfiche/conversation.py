@@ -72,7 +72,6 @@ class Options(TypedDict, total=False):
     format: str | None
 
 
-
 class Record(record.Record):
     """The record of an agent's conversations, in one file. See :class:`microfiche.record.Record`."""
 
@@ -177,7 +176,18 @@ class Conversation:
         with self._alone():
             return self._context(model, options, "threshold")
 
+    def preview(self, *, model: str, force: bool = False, **options: Unpack[Options]) -> Context:
+        """The context that :meth:`context` would give now (with ``force``, :meth:`compact`); nothing is recorded."""
+        return self._projected(model, options, force)
+
     def _context(self, model: str, options: Options, why: str, force: bool = False) -> Context:
+        before = self.state().plan
+        made = self._projected(model, options, force)
+        if (made.plan or before) and made.plan != before:
+            self._record(before, made, why)
+        return made
+
+    def _projected(self, model: str, options: Options, force: bool) -> Context:
         state = self.state()
         self._check_pins(state, model, options)
         asked = {name: value for name, value in options.items() if name != "pending"}
@@ -185,7 +195,7 @@ class Conversation:
         pending = options.get("pending") or []
         native = pending if isinstance(pending, list) else [pending]
         waiting = formats.read(native, prefer=wire).messages if native else []
-        made = fit.fit(
+        return fit.fit(
             state.history(wire, waiting),
             model=model,
             plan=state.plan if state.plan else None,
@@ -194,9 +204,6 @@ class Conversation:
             force=force,
             **asked,  # type: ignore[arg-type]
         )
-        if (made.plan or state.plan) and made.plan != state.plan:
-            self._record(state.plan, made, why)
-        return made
 
     def _check_pins(self, state: PathState, model: str, options: Options) -> None:
         """Pins that fill their share of the budget are an error: they would push out what they are for."""
