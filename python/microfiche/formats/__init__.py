@@ -23,6 +23,7 @@ from . import (
     jsonl,
     openai_chat,
     openai_responses,
+    session,
     tools,
 )
 from . import detect as _detect
@@ -36,6 +37,10 @@ for _wire in (anthropic, openai_chat, openai_responses, gemini):
     _LIST_KEYS[_wire.WIRE] = _wire.LIST_KEY
 _SESSIONS: dict[str, Callable[[jsonl.Loaded], History]] = {
     module.FORMAT: module.read for module in (claude_code, claude_stream)
+}
+_ASIDES: dict[str, Callable[[jsonl.Loaded], list[Note]]] = {
+    claude_code.FORMAT: claude_code.asides,
+    claude_stream.FORMAT: session.compactions,
 }
 WIRES: tuple[str, ...] = tuple(_READERS)
 FORMATS: tuple[str, ...] = (*WIRES, *_SESSIONS, atif.FORMAT)
@@ -91,6 +96,16 @@ def read(source: Any, format: str | None = None, where: str = "input", prefer: s
         raise BadInput(f"a value that JSON cannot hold: {error}", where) from error
     history.notes[:0] = loaded.notes
     return history
+
+
+def asides(source: Any, format: str, where: str = "input") -> list[Note]:
+    """What a session file holds beside the conversation that :func:`read` gives: compactions, titles, branches.
+
+    Other formats hold nothing of the kind: none.
+    """
+    if format not in _ASIDES:
+        return []
+    return _ASIDES[format](_as_lines(_load(source, where)))
 
 
 def write(history: History, format: str | None = None) -> tuple[dict[str, Any], list[Note]]:

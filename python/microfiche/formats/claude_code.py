@@ -36,6 +36,28 @@ def read(loaded: Loaded) -> History:
     return session.history(loaded, FORMAT, kept, counts)
 
 
+def asides(loaded: Loaded) -> list[Note]:
+    """What the file holds beside the conversation: its compactions, its titles, branches off the path to the tip."""
+    tree = _Tree(loaded, Counter())
+    given = {line.value["uuid"] for line in tree.complete(tree.path())}
+    notes = session.compactions(loaded)
+    for line in loaded.lines:
+        for kind, key in _TITLES.items():
+            if line.value.get("type") == kind and isinstance(title := line.value.get(key), str):
+                notes.append(Note(f"{loaded.where}:{line.number}", f"{kind.replace('-', ' ')}: {title}"))
+    off = [line for line in tree.main if line.value["uuid"] not in given and line.value.get("type") in _SPOKEN]
+    if off:
+        parents = {line.value.get("parentUuid") for line in off}
+        leaves = sum(line.value["uuid"] not in parents for line in off)
+        ends = f"{leaves} branch{'' if leaves == 1 else 'es'}"
+        notes.append(Note(loaded.where, f"{ends} off the path to the tip not read ({len(off)} lines)"))
+    return notes
+
+
+_TITLES = {"summary": "summary", "custom-title": "customTitle", "ai-title": "aiTitle", "tag": "tag"}
+_SPOKEN = ("user", "assistant")
+
+
 def _is_said(line: Line, counts: Counter[str]) -> bool:
     """Whether the line is a message that the model saw or wrote."""
     match line.value.get("type"):

@@ -38,9 +38,18 @@ def plain(value: Any, depth: int = _DEPTH) -> Any:
     return dump(mode="json", exclude_unset=True, by_alias=True)
 
 
+# Some item of a list has one of these fields, whatever else may be missing.
+_TELLTALES = {"messages": ("role",), "contents": ("role", "parts"), "input": ("role", "type")}
+
+
 def open_body(source: Any, key: str, wire: str) -> tuple[list[Any], dict[str, Any], bool]:
-    """The list of messages, the other fields of the request, and whether the list came bare."""
+    """The list of messages, the other fields of the request, and whether the list came bare.
+
+    Raises BadInput for what is neither, and for a list of objects of which none can be a message: read
+    on, it would be a conversation of empty messages.
+    """
     if isinstance(source, list):
+        _expect_messages(source, key, wire)
         return source, {}, True
     if not isinstance(source, dict):
         raise BadInput(f"a {type(source).__name__} is neither a request body nor a list of messages", wire)
@@ -48,7 +57,15 @@ def open_body(source: Any, key: str, wire: str) -> tuple[list[Any], dict[str, An
     if not isinstance(items, list):
         seen = "missing" if key not in source else f"a {type(items).__name__}"
         raise BadInput(f'"{key}" is {seen}', wire, f'pass a body with a list "{key}", or the list itself')
+    _expect_messages(items, key, wire)
     return items, {name: value for name, value in source.items() if name != key}, False
+
+
+def _expect_messages(items: list[Any], key: str, wire: str) -> None:
+    telltales = _TELLTALES[key]
+    if items and all(isinstance(item, dict) and not any(tell in item for tell in telltales) for item in items):
+        seen = ", ".join(f'"{name}"' for name in list(items[0])[:6]) or "no fields"
+        raise BadInput(f"no message in it: objects with {seen}", wire, "name the format it has, or let it be detected")
 
 
 def take_tools(body: dict[str, Any]) -> list[Any] | None:

@@ -70,6 +70,20 @@ def blocks_of(line: Line) -> list[Any]:
     return content if isinstance(content, list) else []
 
 
+def compactions(loaded: Loaded) -> list[Note]:
+    """A note for each boundary that a compaction left in the file."""
+    notes = []
+    for line in loaded.lines:
+        if line.value.get("type") == "system" and line.value.get("subtype") == "compact_boundary":
+            told = line.value.get("compactMetadata") or line.value.get("compact_metadata")
+            told = told if isinstance(told, dict) else {}
+            tokens = told.get("preTokens", told.get("pre_tokens"))
+            before = f", {tokens:,} tokens before" if isinstance(tokens, int) else ""
+            what = f"compaction ({told.get('trigger', 'unknown')}){before}"
+            notes.append(Note(f"{loaded.where}:{line.number}", what))
+    return notes
+
+
 def is_synthetic(line: Line) -> bool:
     """An assistant line that the client wrote by itself, such as a notice of an API error."""
     return bool(line.value.get("isApiErrorMessage")) or message_of(line).get("model") == "<synthetic>"

@@ -1,0 +1,194 @@
+"""Histories into a record, and out of it again in the form they came in."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from microfiche import formats
+from microfiche.conversation import Conversation, Options, Record
+from microfiche.errors import BadInput, NameTaken, NothingLoaded
+from microfiche.fit import refuse_own
+from microfiche.formats import convert
+from microfiche.messages import History, Message, Note, Text, ToolResult, split_turns
+from microfiche.record import Draft, Entry
+from microfiche.validate.draft import NO_RESULT
+
+_SYSTEM = {"anthropic": "system", "openai_responses": "instructions", "gemini": "systemInstruction"}
+"""Where a request body of a wire has its system prompt; Chat Completions has it in the list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import wrote: messages and turns on the path, notes beside it; ``tip`` is the last message's entry."""
+
+    conversation: Conversation
+    messages: int
+    turns: int
+    tip: int
+    notes: tuple[Note, ...]
+
+
+def import_history(
+    record: Record, history: History, name: str, *, source: str = "", asides: Sequence[Note] = ()
+) -> Imported:
+    """Put a history into a record as a new conversation, in one transaction.
+
+    Its messages stand on the path with the wire that they came in. One side entry of kind ``import``
+    says where they are from and keeps what else a request body holds (system prompt, tools, other
+    fields); one each says what the reader noted, ``asides`` (see :func:`microfiche.formats.asides`)
+    and calls without a result, which get one that says so: a path holds no open call.
+
+    Raises :class:`NameTaken`, :class:`BadInput` for a history without messages, and
+    :class:`~microfiche.errors.OwnOutput` for one that holds our own pages or placeholders.
+    """
+    refuse_own(history)
+    if not history.messages:
+        raise BadInput("no message to import", source, "name a session that has some")
+    chat = record.conversation(name)
+    if chat.tip is not None or any(each.name == name for each in record.conversations()):
+        raise NameTaken(f"a conversation {name!r} exists", str(record.path), "choose another name")
+    messages, added = _closed(history)
+    drafts = [
+        Draft("message", {"wire": history.wire} | ({"added": len(added[at])} if at in added else {}), message=message)
+        for at, message in enumerate(messages)
+    ]
+    turns = sum(message.role in ("user", "assistant") for message in messages)
+    told = {"source": source, "messages": len(messages), "turns": turns, **_beside(history)}
+    lines = [(note, drafts[-1]) for note in (*history.notes, *asides)]
+    lines += [(Note(source, what), drafts[at]) for at, calls in added.items() for what in calls]
+    notes = [Draft("import", {"note": note.what, "where": note.where}, about) for note, about in lines]
+    written = chat.thread.commit([*drafts, Draft("import", told, drafts[-1]), *notes])
+    return Imported(chat, len(messages), turns, written[len(drafts) - 1].id, tuple(note for note, _ in lines))
+
+
+def _beside(history: History) -> dict[str, Any]:
+    """What a history holds beside its messages."""
+    told: dict[str, Any] = {"format": history.format, "wire": history.wire, "bare": history.bare}
+    for name, value in (("model", history.model), ("usage", history.usage)):
+        if value is not None:
+            told[name] = value
+    if history.format in formats.WIRES:
+        body, _ = formats.write(replace(history, messages=[]), history.wire)
+        request = {key: value for key, value in body.items() if key != formats.list_key(history.wire)}
+        if request or not history.bare:
+            told["request"] = request
+    elif history.tool_names:
+        told["tool_names"] = list(history.tool_names)
+    return told
+
+
+def _closed(history: History) -> tuple[list[Message], dict[int, list[str]]]:
+    """The messages with a result for every call; what was said of those added, by the place of their message.
+
+    A call is open if no result comes before the next call of the same id.
+    """
+    head, turns = split_turns(history.messages)
+    waiting: dict[str, list[tuple[int, str]]] = {}
+    unanswered: dict[int, list[tuple[str, str]]] = {}
+
+    def give_up(id: str) -> None:
+        for at, name in waiting.pop(id, ()):
+            unanswered.setdefault(at, []).append((id, name))
+
+    for at, turn in enumerate(turns):
+        for message in turn.messages:
+            for result in message.results:
+                if calls := waiting.get(result.call_id):
+                    calls.pop(0)
+            for id in dict.fromkeys(call.id for call in message.calls):
+                give_up(id)
+            for call in message.calls:
+                waiting.setdefault(call.id, []).append((at, call.name))
+    for id in list(waiting):
+        give_up(id)
+
+    messages, added = list(head), {}
+    for at, turn in enumerate(turns):
+        said = list(turn.messages)
+        if at in unanswered:
+            place, said = _answered(said, [id for id, _ in unanswered[at]], history.wire)
+            added[len(messages) + place] = [f"no result for call {id} ({name})" for id, name in unanswered[at]]
+        messages += said
+    return messages, added
+
+
+def _answered(said: Sequence[Message], calls: Sequence[str], wire: str) -> tuple[int, list[Message]]:
+    """The messages of a turn with results that say there was none; and which of them holds these."""
+    results = tuple(ToolResult(id, (Text(NO_RESULT),), error=True) for id in calls)
+    place = max((at for at, message in enumerate(said) if message.role == "tool"), default=0)
+    # Chat Completions has a message for each result, the others one for all of a batch.
+    if place and wire != "openai_chat":
+        held = replace(said[place], parts=(*said[place].parts, *results))
+        return place, [*said[:place], held, *said[place + 1 :]]
+    return place + 1, [*said[: place + 1], Message("tool", results), *said[place + 1 :]]
+
+
+def export_messages(chat: Conversation, format: str | None = None) -> tuple[Any, list[Note]]:
+    """The messages of the path in their native form: a list, or the request body that was imported.
+
+    What came in as a request body or a list goes out equal to it, with what was said since. ``format``
+    names another wire; the notes say what it cannot carry. :class:`NothingLoaded` if there is no message.
+    """
+    state = chat.state()
+    if not state.messages:
+        raise NothingLoaded("the conversation holds no message", chat.name, "append or import first")
+    own = state.wire() or "openai_chat"
+    lost: Counter[str] = Counter()
+    messages = list(_as_wire(state.messages, own, lost))
+    told = imported_with(chat)
+    key = formats.list_key(own)
+    body, notes = formats.write(History(messages, own, wire=own), own)
+    body = {**told.get("request", {}), key: body[key]} if told.get("wire") == own else {key: body[key]}
+    if format is not None and format != own:
+        body, notes = formats.write(formats.read(body, own), format)
+        key = formats.list_key(format)
+    whole = told.get("bare") is False and "request" in told
+    return (body if whole else body[key]), [*formats.common.counted("write", lost), *notes]
+
+
+def _as_wire(said: Iterable[tuple[Entry, Message]], wire: str, lost: Counter[str]) -> Iterator[Message]:
+    for entry, message in said:
+        if number := entry.payload.get("added", 0):
+            message = replace(message, parts=message.parts[:-number])
+            if not message.parts:
+                continue
+        if entry.payload.get("wire", "") == wire:
+            yield message
+        elif (kept := convert.carried(message, lost)) is not None:
+            yield kept
+
+
+def imported_with(chat: Conversation) -> Mapping[str, Any]:
+    """What the import of this conversation, or of the one that it was forked from, tells; empty if it was none."""
+    name, seen = chat.name, set[str]()
+    while name not in seen:
+        seen.add(name)
+        for entry in chat.record.entries(conversation=name, kind="import"):
+            if "format" in entry.payload:
+                return entry.payload
+        name = next((fork.payload["from"] for fork in chat.record.entries(conversation=name, kind="fork")), name)
+    return {}
+
+
+def imported_options(chat: Conversation, wire: str) -> Options:
+    """System prompt and tools that came with an import, in the form of a wire: options for a context."""
+    told = imported_with(chat)
+    own = told.get("wire", "")
+    options: Options = {}
+    if (request := told.get("request")) is not None:
+        body = {**request, formats.list_key(own): []}
+        if wire != own:
+            body, _ = formats.write(formats.read(body, own), wire)
+        if (system := body.get(_SYSTEM.get(wire, ""))) is not None:
+            options["system"] = system
+        if body.get("tools") is not None:
+            options["tools"] = body["tools"]
+    elif names := told.get("tool_names"):
+        options["tools"] = formats.tools.stubs(names, wire)[0]
+    return options
+
+
+__all__ = ["Imported", "export_messages", "import_history", "imported_options", "imported_with"]

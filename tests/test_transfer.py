@@ -1,0 +1,184 @@
+"""Histories go into a record whole and come out as they went in."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import microfiche as mf
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from microfiche import formats
+from microfiche.conversation import Record
+from microfiche.errors import NameTaken
+from microfiche.messages import History, Message, Text, ToolCall, ToolResult
+from microfiche.record import OpenCalls
+from microfiche.transfer import export_messages, import_history, imported_options
+from microfiche.validate.draft import NO_RESULT
+
+sys.path.insert(0, str(Path(__file__).parent / "formats"))
+from wire_histories import BODIES
+
+SESSIONS = Path(__file__).parent / "data" / "sessions"
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Iterator[Record]:
+    with Record.open(tmp_path / "work.mf") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Record]:
+    with Record.open(tmp_path_factory.mktemp("store") / "work.mf") as opened:
+        yield opened
+
+
+def fresh(record: Record) -> str:
+    return f"c{len(record.conversations())}"
+
+
+@given(data=st.data(), wire=st.sampled_from(sorted(BODIES)))
+def test_a_request_comes_out_as_it_went_in(store: Record, data: st.DataObject, wire: str) -> None:
+    body = data.draw(BODIES[wire])
+    history = formats.read(body, wire)
+    if not history.messages:
+        return
+    done = import_history(store, history, fresh(store))
+    out, notes = export_messages(done.conversation)
+    assert json.dumps(out, sort_keys=True) == json.dumps(formats.write(history, wire)[0], sort_keys=True)
+    assert not notes
+
+
+@given(data=st.data())
+def test_so_does_a_list(store: Record, data: st.DataObject) -> None:
+    items = data.draw(BODIES["anthropic"])["messages"]
+    if items:
+        done = import_history(store, formats.read(items, "anthropic"), fresh(store))
+        assert export_messages(done.conversation)[0] == items
+
+
+_PIECES = st.sampled_from("a b c".split())
+
+
+@given(st.lists(st.tuples(st.sampled_from(["user", "call", "calls", "result"]), _PIECES), min_size=1, max_size=12))
+def test_every_call_is_closed_and_nothing_of_the_file_is_lost(store: Record, lines: list[tuple[str, str]]) -> None:
+    messages = []
+    for kind, id in lines:
+        match kind:
+            case "user":
+                messages.append(Message("user", (Text(id),)))
+            case "call":
+                messages.append(Message("assistant", (ToolCall(id, "f", "{}"),)))
+            case "calls":
+                messages.append(Message("assistant", (ToolCall(id, "f", "{}"), ToolCall(f"{id}2", "g", "{}"))))
+            case _:
+                messages.append(Message("tool", (ToolResult(id, (Text("done"),)),)))
+    done = import_history(store, History(messages, "atif"), fresh(store))
+    calls = OpenCalls()
+    said = [message for _, message in done.conversation.state().messages]
+    for message in said:
+        calls.follow(message)
+    assert not len(calls)
+    added = [r for message in said for r in message.results if r.text == NO_RESULT]
+    assert len(added) == sum(note.what.startswith("no result for call") for note in done.notes)
+    kept = [
+        Message(m.role, tuple(p for p in m.parts if not (isinstance(p, ToolResult) and p.text == NO_RESULT)))
+        for m in said
+    ]
+    assert [message for message in kept if message.parts] == messages
+
+
+def test_a_session_is_whole_with_its_turns(record: Record) -> None:
+    path = SESSIONS / "harbour.claude-code.jsonl"
+    history = formats.read(path.read_bytes(), where=path.name)
+    done = import_history(record, history, "harbour", source=path.name)
+    assert [message for _, message in done.conversation.state().messages] == history.messages
+    assert done.turns == len(history.turns()[1]) == record.conversations()[0].turns
+    body, _ = formats.write(history, "anthropic")
+    assert export_messages(done.conversation)[0] == body["messages"]
+    assert record.verify(derived=True)
+    (told,) = record.entries(kind="import")
+    assert (told.payload["format"], told.payload["source"], told.about) == ("claude_code", path.name, done.tip)
+
+
+def test_tools_and_system_prompt_stay_with_the_conversation_and_its_forks(record: Record) -> None:
+    body = {
+        "model": "claude-opus-5",
+        "max_tokens": 100,
+        "system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
+        "tools": [{"name": "Bash", "description": "Runs.", "input_schema": {"type": "object"}}],
+        "messages": [{"role": "user", "content": "Hello."}],
+    }
+    chat = import_history(record, formats.read(body), "a").conversation
+    for each in (chat, chat.fork("b"), record.conversation("b").fork("c")):
+        options = imported_options(each, "anthropic")
+        assert options == {"system": body["system"], "tools": body["tools"]}
+        fit = each.context(model="claude-opus-5", **options)
+        assert (fit.request["system"], fit.request["tools"]) == (body["system"], body["tools"])
+        assert export_messages(each)[0] == body
+        for wire, system in (("openai_responses", "instructions"), ("gemini", "systemInstruction")):
+            other = each.preview(model="claude-opus-5", format=wire, **imported_options(each, wire))
+            assert "Be brief." in str(other.request[system]) and "Bash" in str(other.request["tools"])
+            assert not mf.validate(other.request, wire)
+    chat.append({"role": "assistant", "content": "Hello yourself."})
+    assert export_messages(chat)[0]["messages"][1:] == [{"role": "assistant", "content": "Hello yourself."}]
+
+
+def test_damage_and_what_the_path_leaves_out_are_notes(record: Record) -> None:
+    def line(uuid: str, parent: str | None, kind: str, content: Any, **more: Any) -> bytes:
+        message = {"role": kind, "content": content} | ({"id": uuid} if kind == "assistant" else {})
+        value = {"uuid": uuid, "parentUuid": parent, "sessionId": "s", "type": kind, "message": message, **more}
+        return json.dumps(value).encode()
+
+    boundary = {
+        "uuid": "d", "parentUuid": None, "logicalParentUuid": "c", "sessionId": "s", "type": "system",
+        "subtype": "compact_boundary", "compactMetadata": {"trigger": "auto", "preTokens": 155000},
+    }  # fmt: skip
+    lines = [
+        line("a", None, "user", "Count the boats."),
+        line("b", "a", "assistant", [{"type": "text", "text": "Seven."}]),
+        line("x", "a", "assistant", [{"type": "text", "text": "Eight."}]),
+        line("c", "b", "user", "Sure?"),
+        b'{"torn',
+        json.dumps(boundary).encode(),
+        line("e", "d", "user", "A summary.", isCompactSummary=True),
+        line("f", "e", "assistant", [{"type": "tool_use", "id": "t1", "name": "Bash", "input": {}}]),
+        json.dumps({"type": "custom-title", "customTitle": "Boats", "sessionId": "s"}).encode(),
+    ]
+    data = b"\n".join(lines)
+    history = formats.read(data, where="s.jsonl")
+    done = import_history(
+        record, history, "s", source="s.jsonl", asides=formats.asides(data, history.format, "s.jsonl")
+    )
+    told = {entry.payload["where"]: entry.payload["note"] for entry in record.entries(kind="import")
+            if "note" in entry.payload and ":" in entry.payload["where"]}  # fmt: skip
+    assert told["s.jsonl:5"].startswith("damaged line passed over")
+    assert told["s.jsonl:6"] == "compaction (auto), 155,000 tokens before"
+    assert told["s.jsonl:9"] == "custom title: Boats"
+    whats = [note.what for note in done.notes]
+    assert "1 branch off the path to the tip not read (1 lines)" in whats
+    assert "no result for call t1 (Bash)" in whats
+    # The context can be sent, and the file's own messages come out without what was put in.
+    fit = done.conversation.preview(model="claude-opus-5", **imported_options(done.conversation, "anthropic"))
+    assert not mf.validate(fit.request) and NO_RESULT in str(fit.messages)
+    out = export_messages(done.conversation)[0]
+    assert NO_RESULT not in str(out) and out[-1]["content"][0]["id"] == "t1"
+
+
+def test_a_name_is_given_once_and_our_own_output_not_at_all(record: Record) -> None:
+    history = formats.read([{"role": "user", "content": "x"}])
+    import_history(record, history, "a")
+    with pytest.raises(NameTaken, match="another name"):
+        import_history(record, history, "a")
+    session = formats.read((SESSIONS / "harbour.claude-code.jsonl").read_bytes())
+    fit = mf.compact(session, model="claude-opus-5", budget=20_000)
+    with pytest.raises(mf.OwnOutput):
+        import_history(record, formats.read(fit.request), "b")
+    with pytest.raises(mf.BadInput, match="no message"):
+        import_history(record, formats.read([]), "b")
+    assert [each.name for each in record.conversations()] == ["a"]
