@@ -170,7 +170,12 @@ def fit(
     limits = budget_for(found, policy, budget, max_tokens if max_tokens is not None else _asked(history.body))
     limits = replace(limits, tokens=int(limits.tokens / ratio))
     recall = policy.recall if policy.recall is not None else _answers_recall(history)
-    writer = Writer(summarize, policy.summary_calls, policy.summary_window) if summarize is not None else None
+    writer = None
+    if summarize is not None:
+        opening = source.turns[: source.first_middle]
+        standing = [history.system.text if history.system is not None else "", *(m.text for m in source.head)]
+        standing += [*(message.text for turn in opening for message in turn.messages), *source.pins]
+        writer = Writer(summarize, policy.summary_calls, policy.summary_window, standing)
     left_alone = frozenset(turn for first, last in spared for turn in range(first, last + 1))
     # What writing and repair add is known only once it is done: then another pass leaves room for it.
     while True:

@@ -121,6 +121,14 @@ def test_every_field_is_bounded(where: str, letter: str) -> None:
     assert record_of(asked.prompt)[-1] == (3, "user", "the end")
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.text(max_size=40).map(lambda text: text * 400), max_size=6), st.integers(2_500, 9_000))
+def test_standing_texts_are_bounded(standing: list[str], window: int) -> None:
+    for asked in requests([user(3, "the end")], 300, window, 1, standing):
+        assert tokens(asked.prompt) + asked.max_tokens <= window
+        assert record_of(asked.prompt) == [(3, "user", "the end")]
+
+
 def test_what_is_cut_is_counted_and_both_ends_stay() -> None:
     text = "BEGIN" + "m" * 50_000 + "END"
     (asked,) = requests([used(2, "run", {"command": "x"}, text)], 500, 20_000, 1)
@@ -325,6 +333,9 @@ def test_artifacts_come_from_the_calls_of_the_record() -> None:
         used(13, "patch", {"diff": "--- a/d.py\n+++ b/d.py\n@@ -1 +1 @@\n"}, "ok"),
         used(14, "fetch", {"id": "P-9"}, '{"id": "P-9"}'),
         used(15, "look", {"path": "ids.json"}, '{"id": "I-1"}'),
+        used(16, "sh", {"command": "cd src && grep -rn x . 2>/dev/null | head"}, "a"),
+        used(17, "sh", {"command": "cat a > b"}, ""),
+        used(18, "sh", {"command": "git status; sed -i s/a/b/ x"}, ""),
     ]
     assert [str(line) for line in artifacts(turns)] == [
         "- changed src/b.py (turns 4, 9)",
@@ -337,7 +348,10 @@ def test_artifacts_come_from_the_calls_of_the_record() -> None:
         "- created https://git.example/r/pull/12 (turn 11)",
         "- ran make test [failed] (turn 7)",
         "- ran git commit -m x (turn 8)",
+        "- ran cat a > b (turn 17)",
+        "- ran git status; sed -i s/a/b/ x (turn 18)",
         "- read ids.json (turn 15)",
+        "- ran cd src && grep -rn x . 2>/dev/null | head (turn 16)",
     ]
 
 

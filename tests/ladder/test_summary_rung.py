@@ -86,8 +86,9 @@ def closed(native: Any, wire: str, fit: mf.Context) -> None:
     assert not omitted & (verbatim | paged | summarised)
     assert not summarised & verbatim
     told = "".join(part.text for message in projection.messages for part in message.parts if isinstance(part, Text))
-    for first, last in fit.plan.omitted:
-        assert first == last or f"{first}-{last}" in told
+    named = re.sub(r"pages? [\d, -]+(?=;|, [a-z])", "", told.partition("Left out here: ")[2].partition(";")[0])
+    spans = [(int(a), int(b or a)) for a, b in re.findall(r"(\d+)(?:-(\d+))?", named)]
+    assert omitted <= {turn for first, last in spans for turn in range(first, last + 1)}
     if fit.pages:
         reads_back(projection)
 
@@ -111,7 +112,7 @@ def test_over_many_passes_a_summary_stays_and_so_do_pages(wire: str, sees: bool)
     written = 0
     for rounds in range(10, 110, 10):
         native = growing(1, rounds).native(wire)
-        options: dict[str, Any] = {"model": model, "budget": 30_000, "format": wire}
+        options: dict[str, Any] = {"model": model, "budget": 30_000, "format": wire, "policy": TENTH}
         before = len(asked.requests)
         fit = mf.compact(native, plan=plan, summarize=asked, **options)
         assert fit.receipt.summary_calls == len(asked.requests) - before <= 4
@@ -161,6 +162,7 @@ def test_the_rungs_go_in_order_and_the_summariser_comes_last() -> None:
     assert mf.compact(native, model="claude-opus-5", budget=10**6, summarize=raising).messages is native
 
 
+TENTH = Policy(summary_share=0.1)
 OFF = Policy(rungs=("elide", "images", "snapshot", "omit"))
 
 
@@ -227,7 +229,8 @@ def test_planted_facts_survive_many_passes(model: str) -> None:
     merged = 0
     for count in range(20, 180, 20):
         native = facts(count).native("openai_chat")
-        fit = mf.compact(native, model=model, budget=24_000, plan=plan, format="openai_chat", summarize=faithful)
+        options: dict[str, Any] = {"model": model, "budget": 24_000, "format": "openai_chat", "policy": TENTH}
+        fit = mf.compact(native, plan=plan, summarize=faithful, **options)
         told = json.dumps(fit.messages) + "".join(page.text for page in fit.pages)
         assert [at for at in range(2, count, 6) if f"FACT-{at:03}" not in told] == []
         sizes.append(tokens(shown(fit, "openai_chat")))
@@ -330,6 +333,22 @@ def test_a_path_that_skips_numbers() -> None:
     assert all({a, b} <= on_path for each in fit.plan.summaries for line in each.lines for a, b in line.turns)
     again = mf.compact(history, plan=fit.plan, summarize=raising, **options)
     assert (again.plan, again.messages) == (fit.plan, fit.messages)
+
+
+def test_what_stays_in_view_is_told_to_the_summariser() -> None:
+    """Kind: the summary contradicts rules that stand in the system prompt, since it was made without them."""
+    native = growing(13, 60).native("anthropic")
+    asked = Asked()
+    options: dict[str, Any] = {"model": "claude-opus-5", "budget": 24_000}
+    mf.compact(native, system='MUST NOT push to "main".\nEver.', summarize=asked, **options)
+    (request,) = asked.requests
+    before = request.prompt.partition("--- begin of the record ---")[0].split("\n")
+    assert r'"MUST NOT push to \"main\".\nEver."' in before
+    assert '"Mend the queue. Never touch the vendored files."' in before
+    asked = Asked()
+    mf.compact(native, system="x\ud800" * 2_000, summarize=asked, **options)
+    assert asked.requests
+    assert all(tokens(each.prompt) + each.max_tokens <= Policy().summary_window for each in asked.requests)
 
 
 def test_async_summarisers() -> None:

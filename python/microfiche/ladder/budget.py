@@ -54,7 +54,7 @@ class Policy:
     max_output: int = 32_000
     recall: bool | None = None
     summary_tokens: int = 4_000
-    summary_share: float = 0.10
+    summary_share: float = 0.20
     summary_room: float = 0.10
     summary_calls: int = 4
     summary_window: int = 100_000
