@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from conftest import listing
-from microfiche.cli.files import plain, write_all, write_one
+from microfiche.cli.files import plain, series, write_all, write_one
 from microfiche.errors import MicroficheError
 
 OLD = {"b": b"old b", "c": b"old c", "a": b"old a"}
@@ -110,3 +110,12 @@ def test_one_file_is_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_plain_text_holds_nothing_a_terminal_obeys() -> None:
     assert plain("a\x1b[31m\n\x9b\u202e\ud800é✓") == "a\\x1b[31m\\n\\x9b\\u202e\\ud800é✓"
+
+
+@pytest.mark.parametrize("numbers", [[], [1], [999], range(1, 1001), range(998, 12_000), [5, 1_000_000]])
+def test_names_of_pages_sort_as_their_numbers(numbers: list[int]) -> None:
+    """As a shell's ``*`` lists them, so that they are read back in their order."""
+    names = series("page", numbers)
+    assert names == sorted(names)
+    assert [int(name[5:-4]) for name in names] == list(numbers)
+    assert all(len(name) >= len("page-001.png") for name in names)

@@ -146,8 +146,10 @@ def _sync(directory: Path) -> None:
 
 
 def series(stem: str, numbers: Iterable[int]) -> list[str]:
-    """The names of numbered pages: ``page-001.png`` …"""
-    return [f"{stem}-{number:03d}.png" for number in numbers]
+    """The names of numbered pages: ``page-001.png`` …, of so many digits that a shell lists them in order."""
+    listed = list(numbers)
+    digits = max(3, len(str(max(listed, default=0))))
+    return [f"{stem}-{number:0{digits}d}.png" for number in listed]
 
 
 def size(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, int] | None:
