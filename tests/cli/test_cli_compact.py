@@ -387,6 +387,35 @@ def test_damaged_bytes_never_break_it(run: Run, harbour: Path) -> None:
             assert json.loads(ran.out)["after"]["tokens"] <= BUDGET
 
 
+def test_the_same_damage_in_many_places_is_one_line(run: Run, harbour: Path, tmp_path: Path) -> None:
+    lines = harbour.read_bytes().splitlines()
+    broken = b"\n".join(line + b"\n[1]" for line in lines) + b'\n{"torn'
+    ran = run("compact", "-", "--model", MODEL, "--budget", BUDGET, "--out", tmp_path, stdin=broken)
+    assert ran.code == 0
+    damage = [line for line in ran.text.splitlines() if "damaged line" in line]
+    assert damage == [
+        f"note       standard input:2 and {len(lines) - 1} more places: damaged line passed over: a list is no object"
+    ]
+    assert "torn last line" in ran.text
+    assert sum("damaged line" in note["what"] for note in receipt_of(tmp_path)["notes"]) == len(lines)
+
+
+def test_repairs_of_many_kinds_do_not_flood_the_terminal(run: Run, tmp_path: Path) -> None:
+    calls = [{"type": "tool_use", "id": "t", "name": "n", "input": {}} for _ in range(60)]
+    results = [{"type": "tool_result", "tool_use_id": "t", "content": str(number)} for number in range(60)]
+    messages = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": calls},
+        {"role": "user", "content": results},
+    ]
+    ran = run("compact", "-", "--model", MODEL, "--out", tmp_path, stdin=json.dumps(messages).encode())
+    assert ran.code == 0
+    kinds = {repair["what"] for repair in receipt_of(tmp_path)["repairs"]}
+    assert len(kinds) >= 59
+    told = [line for line in ran.text.splitlines() if line.startswith("repaired")]
+    assert len(told) == 21 and told[-1] == f"repaired   {len(kinds) - 20} more kinds, which --json lists"
+
+
 def test_screenshots_of_the_sample_are_pictures(harbour: Path) -> None:
     """Rung 2 has something to do on the sample: five images of known size."""
     history = formats.read(harbour.read_bytes())

@@ -59,11 +59,24 @@ def show(receipt: Receipt, session: str) -> None:
 
 
 def violations(receipt: Receipt) -> Iterator[str]:
-    """A line for each reason for which the provider would refuse the context."""
-    for found in receipt.violations:
-        where = found["where"]
-        place = where if len(where) <= 120 else f"{where[:80]}...{where[-30:]}"
-        yield plain(f"{place}: {found['what']} ({found['rule']}); {found['cure']}")
+    """A line for each reason for which the provider would refuse the context, the same one in many places once."""
+    return map(plain, _gathered(receipt.violations, "{what} ({rule}); {cure}"))
+
+
+_MOST_LINES = 20
+
+
+def _gathered(found: Iterable[dict[str, str]], form: str = "{what}") -> Iterator[str]:
+    """What was found, a line for all places of the same: a damaged file has thousands."""
+    places: dict[str, list[str]] = {}
+    for each in found:
+        places.setdefault(form.format(**each), []).append(each["where"])
+    for what, where in list(places.items())[:_MOST_LINES]:
+        first = where[0] if len(where[0]) <= 120 else f"{where[0][:80]}...{where[0][-30:]}"
+        more = f" and {plural(len(where) - 1, 'more place')}" if len(where) > 1 else ""
+        yield f"{first}{more}: {what}"
+    if len(places) > _MOST_LINES:
+        yield f"{len(places) - _MOST_LINES:,} more kinds, which --json lists"
 
 
 def _amounts(receipt: Receipt) -> Table:
@@ -121,10 +134,10 @@ def _details(receipt: Receipt) -> Iterator[tuple[str, str]]:
         listed = ", ".join(f"{code} {count:,}" for code, count in list(receipt.escapes.items())[:8])
         more = f" and {len(receipt.escapes) - 8:,} more kinds" if len(receipt.escapes) > 8 else ""
         yield "escaped", f"{plural(sum(receipt.escapes.values()), 'character')} without a glyph: {listed}{more}"
-    for repair in receipt.repairs:
-        yield "repaired", f"{repair['where']}: {repair['what']}"
-    for note in receipt.notes:
-        yield "note", f"{note['where']}: {note['what']}"
+    for line in _gathered(receipt.repairs):
+        yield "repaired", line
+    for line in _gathered(receipt.notes):
+        yield "note", line
     yield "tokens", f"estimated as {receipt.ruler}, images by the model's own rule"
     yield "time", f"{receipt.seconds:.3f} s"
 
