@@ -416,6 +416,12 @@ def test_repairs_of_many_kinds_do_not_flood_the_terminal(run: Run, tmp_path: Pat
     assert len(told) == 21 and told[-1] == f"repaired   {len(kinds) - 20} more kinds, which --json lists"
 
 
+def test_a_session_read_as_what_it_is_not_is_refused(run: Run, harbour: Path) -> None:
+    for name in ("anthropic", "openai_chat", "gemini"):
+        ran = run("compact", harbour, "--from", name, "--model", MODEL, "--dry-run")
+        expect_refusal(ran, name, "no message")
+
+
 def test_screenshots_of_the_sample_are_pictures(harbour: Path) -> None:
     """Rung 2 has something to do on the sample: five images of known size."""
     history = formats.read(harbour.read_bytes())
