@@ -36,6 +36,15 @@ def test_a_sound_request_comes_back_as_the_same_object() -> None:
     assert validate(bare) == [] and repair(bare)[0] is bare
 
 
+def test_an_answer_sent_back_whole_is_a_message_again() -> None:
+    def change(body: dict[str, Any]) -> None:
+        told = {"id": "msg_1", "type": "message", "model": "m", "stop_reason": "tool_use", "usage": {"input_tokens": 1}}
+        body["messages"][1] |= told
+
+    mended, rules = faulty(change)
+    assert rules == {"extra-field"} and mended == anthropic_body()
+
+
 def test_dangling_calls_are_answered_by_error_results() -> None:
     mended, rules = faulty(lambda body: body["messages"].pop())
     assert rules == {"unanswered-call"}

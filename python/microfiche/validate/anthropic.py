@@ -43,6 +43,8 @@ _ID = re.compile(r"[a-zA-Z0-9_-]+")  # "tool_use.id: String should match pattern
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")  # "tools.0.custom.name: String should match pattern …{1,128}"
 _NAME_LENGTH = 128
 _THOUGHTS = ("thinking", "redacted_thinking")
+# All that a message of the user or the assistant has, by the types of the package.
+_MESSAGE_FIELDS = frozenset({"role", "content"})
 _MARKS = 4
 
 
@@ -50,6 +52,7 @@ def check(draft: Draft) -> None:
     """Find and mend, in an order in which no cure makes a fault for a rule already passed."""
     if not draft.check_listed(lambda text: {"role": "user", "content": text}):
         return
+    _fields(draft)
     _shapes(draft)
     _roles(draft)
     _blocks(draft)
@@ -96,6 +99,21 @@ def blocks(message: Object) -> list[Any]:
     """The blocks of a message; none where its content is a string."""
     content = message.get("content")
     return content if isinstance(content, list) else []
+
+
+def _fields(draft: Draft) -> None:
+    """A message holds role and content; an answer that is sent back whole has its id, usage and more.
+
+    Inside the list, system messages may carry settings.
+    """
+    for message in draft.messages:
+        others = [key for key in message if key not in _MESSAGE_FIELDS]
+        if others and message.get("role") != "system":
+            # "messages.1.id: Extra inputs are not permitted"
+            names = short(", ".join(map(str, others)))
+            draft.fault("extra-field", message, f"holds {names}", "send role and content only", f"{names} left out")
+            for key in others:
+                del message[key]
 
 
 def _shapes(draft: Draft) -> None:
