@@ -127,7 +127,6 @@ def test_words_that_quote_ours_pass(wire: str) -> None:
 
 def test_the_error_names_the_part_and_by_how_much() -> None:
     long = prose(1, 20_000)
-    turn = Story().user("go").uses(("read", {}, long))
     cases: list[tuple[str, dict[str, Any]]] = [
         ("the system prompt alone: ", {"messages": rounds(5).native("anthropic"), "system": long}),
         (
@@ -139,7 +138,6 @@ def test_the_error_names_the_part_and_by_how_much() -> None:
         ),
         ("the first user message alone: ", {"messages": Story().user(long).says("ok").user("x").native("anthropic")}),
         ("the newest turn alone: ", {"messages": Story().user("go").user(long).native("anthropic")}),
-        ("the newest turn alone: ", {"messages": turn.native("anthropic")}),
     ]
     for text, given in cases:
         messages = given.pop("messages")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 from time import perf_counter
@@ -18,8 +18,9 @@ from microfiche.ladder import compact as ladder
 from microfiche.ladder.budget import Load, Policy, Scale, budget_for, output_reserve
 from microfiche.ladder.elide import is_placeholder
 from microfiche.ladder.images import is_marker
+from microfiche.ladder.newest import is_pointer
 from microfiche.ladder.plan import Plan, Source
-from microfiche.ladder.projection import Projection, partly_shown, unseen
+from microfiche.ladder.projection import Projection, assemble, drawn_already, partly_shown, project, unseen
 from microfiche.ladder.receipt import (
     Amount,
     Receipt,
@@ -30,6 +31,7 @@ from microfiche.ladder.receipt import (
     named,
     notes_of,
     page_lines,
+    shortened_lines,
     summary_lines,
 )
 from microfiche.ladder.summarize import Summarizer, Writer, is_block
@@ -46,10 +48,11 @@ class Context:
     """What to send now.
 
     ``messages`` is the list in its own format, ``request`` the whole body around it. ``plan`` is to be
-    handed back with the whole history next time. ``pages`` are those shown, oldest first. ``tokens``
+    handed back with the whole history next time. ``pages`` are those shown, oldest first, ``drawn`` those
+    left out besides. ``tokens``
     estimates the whole request. ``digest`` (SHA-256, hex) is the context's identity: its canonical
     form, in which a page stands as width, height, depth and the digest of its pixels. ``asked`` is what
-    it was asked for with.
+    it was asked for with; ``entry`` the path entry of a record that it was made at, ``None`` without one.
     """
 
     messages: list[Any]
@@ -60,6 +63,8 @@ class Context:
     tokens: int
     digest: str
     asked: dict[str, Any] = field(repr=False, default_factory=dict)
+    entry: int | None = None
+    drawn: tuple[Page, ...] = field(repr=False, default=())
     _turns: dict[int, Turn] = field(repr=False, default_factory=dict)
     _wires: tuple[str, str] = field(repr=False, default=("", ""))
 
@@ -160,7 +165,7 @@ def fit(
     history = _history(messages, found, system, tools)
     wire = _wire(history, found, format)
     refuse_own(history)
-    source, lost = _source(history, wire)
+    source, lost = source_of(history, wire)
     scale = Scale(found)
     fixed = {
         "the system prompt": Load(scale.ruler.system(history.system)),
@@ -208,6 +213,7 @@ def fit(
         ),
         elided=elided_lines(source, outcome.plan),
         images=image_lines(source, outcome.plan),
+        shortened=shortened_lines(source, outcome.plan),
         summaries=summary_lines(outcome.plan),
         summary_calls=writer.calls if writer is not None else 0,
         summary_flags=dict(sorted(writer.flags.items())) if writer is not None else {},
@@ -215,7 +221,7 @@ def fit(
         omitted_turns=_omitted(outcome.plan, projection),
         omitted_beginning=partly_shown(outcome.plan, projection.script, projection.shown),
         not_drawn=_not_drawn(projection),
-        escapes=escapes_of(projection.shown),
+        escapes=escapes_of(projection.visible),
         repairs=named(written.repairs),
         violations=named(written.violations),
         notes=notes_of([*history.notes, *common.counted("write", lost), *written.notes]),
@@ -225,7 +231,7 @@ def fit(
         messages=written.messages,
         request=written.body,
         plan=outcome.plan,
-        pages=tuple(replace(p, tokens=scale.ruler.image(p.width, p.height)) for p in projection.shown),
+        pages=tuple(replace(p, tokens=scale.ruler.image(p.width, p.height)) for p in projection.visible),
         receipt=receipt,
         tokens=ceil(load.tokens * ratio),
         digest=_digest(history, projection),
@@ -240,9 +246,65 @@ def fit(
             "format": format,
             "policy": policy,
         },
+        drawn=projection.drawn,
         _turns={turn.number: turn for turn in history.turns()[1]},
         _wires=(history.wire, wire),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """A context made again from its plan, without a pass: the native messages, its projection and its digest."""
+
+    messages: list[Any]
+    projection: Projection
+    digest: str
+
+
+def again(history: History, plan: Plan, model: str, pages: Sequence[Page] | None = None) -> Again:
+    """The context that ``plan`` makes of a history of one wire.
+
+    The pages are drawn, and :class:`~microfiche.errors.PlanMismatch` tells if one does not come out as it
+    was; or ``pages`` stand for them (see :func:`stood_for`), and a line for each in the messages.
+    """
+    if pages is None:
+        projection = project(source_of(history, history.wire)[0], plan)
+        messages = projection.messages
+    else:
+        projection = stood_for(history, plan, pages)
+        lines = {page.png: _line(page) for page in pages}
+        messages = tuple(_with_lines(message, lines) for message in projection.messages)
+    found = models.find(model)
+    body, _ = formats.write(replace(history, messages=list(messages)), history.wire)
+    body, _ = repair(body, history.wire, limits_for(found, history.wire), found.id)
+    lead = 1 if history.wire == "openai_chat" and history.system is not None else 0
+    return Again(body[formats.list_key(history.wire)][lead:], projection, _digest(history, projection))
+
+
+def stood_for(history: History, plan: Plan, pages: Sequence[Page]) -> Projection:
+    """The context that a plan makes of a history of one wire, with ``pages`` in the place of drawn ones.
+
+    They are all of the plan, in the order of :attr:`~microfiche.ladder.projection.Projection.drawn`.
+    """
+    source, _ = source_of(history, history.wire)
+    return assemble(source, plan, drawn_already(source, plan, pages))
+
+
+def _line(page: Page) -> Text:
+    return Text(f"[page {page.number}, {page.width}×{page.height} pixels, {page.digest}]")
+
+
+def _with_lines(message: Message, lines: dict[bytes, Text]) -> Message:
+    """The message with a line for each page."""
+
+    def line(part: Any) -> Any:
+        if isinstance(part, ToolResult):
+            return replace(part, parts=tuple(map(line, part.parts)))
+        if isinstance(part, Image) and part.owner == "page" and part.data is not None:
+            return lines.get(part.data, part)
+        return part
+
+    return replace(message, parts=tuple(map(line, message.parts)))
 
 
 def count(
@@ -318,13 +380,15 @@ def _own(part: Any) -> str:
         return "guide"
     if isinstance(part, Text) and is_block(part.text):
         return "summary"
+    if isinstance(part, Text) and is_pointer(part.text):
+        return "pointer"
     return "placeholder" if isinstance(part, Text) and is_marker(part.text) else ""
 
 
 _OWN_CHUNK = b"tEXtmicrofiche\x00"
 
 
-def _source(history: History, wire: str) -> tuple[Source, Counter[str]]:
+def source_of(history: History, wire: str) -> tuple[Source, Counter[str]]:
     """The turns, with what the wire to write cannot carry left out and counted.
 
     Turns are cut before anything is left out, so that a number means the same turn in every wire.
@@ -468,19 +532,18 @@ def _not_drawn(projection: Projection) -> dict[str, int]:
 
 
 def _digest(history: History, projection: Projection) -> str:
-    pages = {page.png: page for page in projection.shown}
+    pages = {page.png: page for page in projection.visible}
     system = [history.system] if history.system is not None else []
 
-    def part(form: Any, each: Any) -> Any:
+    def part(each: Any) -> Any:
         if isinstance(each, Image) and each.owner == "page" and each.data in pages:
             page = pages[each.data]
             return ["page", page.width, page.height, 2 if page.ink == "grey" else 1, page.digest]
-        return form
+        if isinstance(each, ToolResult):
+            return ["result", each.call_id, each.error, [part(inner) for inner in each.parts]]
+        return canonical(each)
 
-    forms = []
-    for message in (*system, *projection.messages):
-        role, parts = canonical(message)
-        forms.append([role, [part(form, each) for form, each in zip(parts, message.parts, strict=True)]])
+    forms = [[message.role, [part(each) for each in message.parts]] for message in (*system, *projection.messages)]
     text = json.dumps(
         [forms, history.tools or list(history.tool_names)], sort_keys=True, separators=(",", ":"), default=str
     )

@@ -136,14 +136,14 @@ def accounted(history: Any, fit: mf.Context, source: Any, projection: Any) -> No
     for turn in source.turns:
         if set(map(id, turn.messages)) <= set(map(id, projection.messages)):
             verbatim.add(turn.number)
-    treated = {spot[0] for spot in (*fit.plan.elided, *fit.plan.dropped)}
+    treated = {spot[0] for spot in (*fit.plan.elided, *fit.plan.dropped, *fit.plan.shortened)}
     paged = {turn for page in fit.pages for turn in page.turns}
     omitted = set(fit.receipt.omitted_turns)
     numbers = {turn.number for turn in source.turns}
     assert numbers <= verbatim | treated | paged | omitted
     assert not omitted & (verbatim | paged)
     last = source.turns[-1]
-    assert last.number in verbatim or last.number in {spot[0] for spot in fit.plan.dropped}
+    assert last.number in verbatim or last.number in {spot[0] for spot in (*fit.plan.dropped, *fit.plan.shortened)}
     if source.turns[0].role == "user":
         assert 1 in verbatim or 1 in {spot[0] for spot in fit.plan.dropped}
     told = "".join(part.text for message in projection.messages for part in message.parts if isinstance(part, Text))

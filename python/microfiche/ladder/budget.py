@@ -10,7 +10,7 @@ from microfiche.messages import Image, Message, ToolResult
 from microfiche.models import ManyImages, Model
 from microfiche.models.tokens import Ruler
 
-RUNGS = ("elide", "images", "snapshot", "summary", "omit")
+RUNGS = ("elide", "images", "snapshot", "summary", "newest", "omit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,9 @@ class Policy:
       had of what stands before the tail.
     * ``summary_calls``, ``summary_window``: calls of the summariser in one pass, and the tokens that it
       reads in one call, its answer included.
-    * ``rungs``: the mechanisms allowed, of ``elide``, ``images``, ``snapshot``, ``summary``, ``omit``.
+    * ``newest_share``: where not everything fits, the newest turn may have so much; what its results take
+      beyond that becomes first and last lines, pages and a pointer.
+    * ``rungs``: the mechanisms allowed, of ``elide``, ``images``, ``snapshot``, ``summary``, ``newest``, ``omit``.
     """
 
     tail_tokens: int = 20_000
@@ -58,6 +60,7 @@ class Policy:
     summary_room: float = 0.10
     summary_calls: int = 4
     summary_window: int = 100_000
+    newest_share: float = 0.5
     rungs: tuple[str, ...] = RUNGS
 
     def __post_init__(self) -> None:

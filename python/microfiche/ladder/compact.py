@@ -13,17 +13,19 @@ from functools import partial
 from itertools import pairwise
 
 from microfiche.errors import CannotFit
-from microfiche.messages import Message
+from microfiche.messages import Message, ToolResult
 from microfiche.models import Fidelity, Model, cell_for, cost_ratio
 from microfiche.pages.render import Page
-from microfiche.pages.script import Script, Spot
+from microfiche.pages.script import Spot
 
-from .budget import Budget, Load, Policy, Scale
+from .budget import Budget, Load, Policy, Scale, base64_size
 from .elide import elide
+from .form import form_for
 from .images import drop_forced, drop_old, drop_unfit
+from .newest import large_texts, shares, shorten, with_digests
 from .plan import Plan, Source, first_paged, source_digest
-from .projection import Projection, assemble, checked_archive, draw_archive, settle, treated
-from .snapshot import extend, form_for, tail_start
+from .projection import Drawn, Projection, assemble, draw_checked, draw_plan, settle, treated
+from .snapshot import extend, tail_start
 from .summarize import Failed, Summary, Writer, block, tokens
 
 _NEVER = 1 << 62
@@ -70,18 +72,17 @@ class _Draft:
     fixed: Load
     plan: Plan
     spared: frozenset[int] = frozenset()
-    script: Script = field(default_factory=Script)
-    pages: list[Page] = field(default_factory=list)
+    drawn: Drawn = field(default_factory=Drawn)
 
     def with_plan(self, plan: Plan, redraw: bool) -> _Draft:
         draft = replace(self, plan=plan)
         if redraw:
-            draft.script, draft.pages = draw_archive(self.source, plan)
-            draft.plan = settle(self.source, plan, draft.script, draft.pages)
+            draft.drawn = draw_plan(self.source, plan)
+            draft.plan = settle(self.source, plan, draft.drawn.script, draft.drawn.pages)
         return draft
 
     def projection(self) -> Projection:
-        return assemble(self.source, self.plan, self.script, self.pages)
+        return assemble(self.source, self.plan, self.drawn)
 
     def load(self) -> Load:
         return self.fixed + self.scale.messages(self.projection().messages)
@@ -122,7 +123,7 @@ def compact(
     unfit = {spot: dropped for spot, dropped in unfit.items() if spot not in start.dropped}
     if any(start.frozen(spot) for spot in unfit):
         start = fresh
-    draft = _Draft(source, scale, beside, start, spared, *checked_archive(source, start))
+    draft = _Draft(source, scale, beside, start, spared, draw_checked(source, start))
     before = load = draft.load()
     steps: list[Step] = []
     if unfit:
@@ -137,14 +138,18 @@ def compact(
     rungs: dict[str, _Rung] = {"elide": _elide, "images": _images, "snapshot": _snapshot}
     if writer is not None:
         rungs["summary"] = partial(_summary, writer=writer)
+    rungs["newest"] = _newest
     rungs["omit"] = _omit
     for name, rung in rungs.items():
-        if name in ("summary", "omit") and budget.holds(load):
+        if name in ("summary", "newest", "omit") and budget.holds(load):
             break
         if name not in policy.rungs or not source.turns:
             steps.append(Step(name, load, load, "off"))
             continue
         draft, reason = rung(draft, model, budget, policy, load)
+        if name == "newest" and reason:
+            # Rare, and nothing to tell where no result is too large.
+            continue
         after = draft.load() if not reason else load
         steps.append(Step(name, load, after, reason))
         load = after
@@ -174,6 +179,15 @@ def _all_messages(source: Source) -> Iterable[Message]:
 
 def _sealed(source: Source, plan: Plan, budget: Budget) -> Plan:
     """The plan with the budget it meets and the digest of the turns that it treats."""
+    gone = plan.gone
+    plan = replace(
+        plan,
+        shortened={
+            spot: each
+            for spot, each in plan.shortened.items()
+            if spot[0] not in gone and spot[:3] not in plan.elided
+        },
+    )
     if not plan:
         return plan
     through = _through(plan)
@@ -182,7 +196,7 @@ def _sealed(source: Source, plan: Plan, budget: Budget) -> Plan:
 
 def _through(plan: Plan) -> int:
     archive = plan.archive
-    ends = [spot[0] for spot in (*plan.elided, *plan.dropped)]
+    ends = [spot[0] for spot in (*plan.elided, *plan.dropped, *plan.shortened)]
     ends += [last for _, last in plan.omitted] + [each.last for each in plan.summaries]
     return max([*ends, archive.last if archive is not None else 0], default=0)
 
@@ -360,13 +374,53 @@ def _between(source: Source, first: int, behind: int) -> frozenset[int]:
 def _standing(draft: _Draft) -> list[int]:
     """Turns of the middle, the tail included, that stand as text or on a page shown, and in no summary; by number."""
     plan, archive = draft.plan, draft.plan.archive
-    shown = {turn for page in draft.pages[archive.left_out :] for turn in page.turns} if archive is not None else set()
+    pages = draft.drawn.pages[archive.left_out :] if archive is not None else ()
+    shown = {turn for page in pages for turn in page.turns}
     gone = plan.gone
     return [
         turn.number
         for turn in draft.source.turns[draft.source.first_middle :]
         if turn.number not in gone and (archive is None or turn.number > archive.last or turn.number in shown)
     ]
+
+
+def _newest(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: Load) -> tuple[_Draft, str]:
+    """Shorten results of the newest turn that take more than its share, or than is left when all else is gone."""
+    source, plan, ruler = draft.source, draft.plan, draft.scale.ruler
+    turn = source.turns[-1]
+    texts = {spot: text for spot, text in large_texts(turn).items() if spot not in plan.shortened}
+    if len(source.turns) <= source.first_middle or not texts:
+        return draft, "nothing_old"
+    _, ends = _ends(source)
+    bare = _go(replace(draft, plan=replace(plan, summaries=())), _Way(ends[-1])) if ends else draft
+    weight = draft.scale.messages(treated([turn], plan, draft.drawn.results)[0].messages)
+    rest = bare.load() - weight
+    room = min(int(policy.newest_share * budget.tokens), budget.tokens - rest.tokens - _GUIDE_TOKENS)
+    sizes = {spot: ruler.text(text) for spot, text in texts.items()}
+    found = shares(sizes, room - weight.tokens + sum(sizes.values()))
+    if weight.tokens <= room or not found:
+        return draft, "nothing_old"
+    most = budget.most_images(rest)
+    images = _NEVER if most is None else min(int(policy.newest_share * most), most - rest.images) // len(found)
+    size = min(int(policy.newest_share * budget.image_bytes), budget.image_bytes - rest.image_bytes) // len(found)
+
+    def fits(pages: Sequence[Page]) -> bool:
+        return len(pages) <= images and sum(base64_size(page.png) for page in pages) <= size
+
+    draws = model.vision and cost_ratio(model, cell_for(model, plan.fidelity)) < min(policy.pays, 1)
+    form = form_for(model, plan.fidelity) if draws else None
+    shortened = dict(plan.shortened)
+    for spot, limit in found.items():
+        result = turn.messages[spot[1]].parts[spot[2]]
+        error = isinstance(result, ToolResult) and result.error
+        shortened[spot] = shorten(texts[spot], spot, error, limit, ruler, plan.recall, form, fits)
+    taken = draft.with_plan(replace(plan, shortened=shortened), redraw=True)
+    taken.plan = replace(taken.plan, shortened=with_digests(shortened, taken.drawn.results))
+    return (taken, "") if taken.load().tokens < load.tokens else (draft, "would_grow")
+
+
+_GUIDE_TOKENS = 500
+"""The guide before pages, where there were none, is less in any model."""
 
 
 def _omit(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: Load) -> tuple[_Draft, str]:
@@ -397,7 +451,7 @@ def _ways(draft: _Draft) -> tuple[list[_Way], list[_Way]]:
     First those that leave no call open, then all: better a result as text than nothing to send.
     """
     archive = draft.plan.archive
-    pages = draft.pages[archive.left_out : len(archive.full)] if archive is not None else []
+    pages = draft.drawn.pages[archive.left_out : len(archive.full)] if archive is not None else []
     gone = archive.last if archive is not None else max(draft.plan.gone, default=0)
     ways = [_Way(max(page.turns, default=0), page.number) for page in pages]
     closed, every = ([*ways, *map(_Way, ends)] for ends in _ends(draft.source, gone))
@@ -431,7 +485,8 @@ def _go(draft: _Draft, way: _Way) -> _Draft:
             first = omitted.pop()[0] if joined else turn.number
             omitted.append((first, turn.number))
         joined = turn.number not in summarised
-    return replace(draft, plan=replace(plan, archive=None, omitted=tuple(omitted)), script=Script(), pages=[])
+    drawn = Drawn(results={spot: pages for spot, pages in draft.drawn.results.items() if spot[0] > way.last})
+    return replace(draft, plan=replace(plan, archive=None, omitted=tuple(omitted)), drawn=drawn)
 
 
 def _least(draft: _Draft, ways: Sequence[_Way], budget: Budget) -> _Way | None:
@@ -454,7 +509,8 @@ def _cannot_fit(draft: _Draft, load: Load, budget: Budget, policy: Policy, fixed
     if source.first_middle:
         parts["the first user message"] = scale.messages(source.turns[0].messages)
     if len(source.turns) > source.first_middle:
-        parts["the newest turn"] = scale.messages(source.turns[-1].messages)
+        newest = treated(source.turns[-1:], draft.plan, draft.drawn.results)
+        parts["the newest turn"] = scale.messages(newest[0].messages)
     name, largest = max(parts.items(), key=lambda item: item[1].tokens)
     if largest.tokens > budget.tokens:
         what = f"too large, {name} alone: {budget.over(largest)}, {largest.tokens - budget.tokens:,} too many"

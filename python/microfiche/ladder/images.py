@@ -59,7 +59,7 @@ def drop_unfit(turns: Sequence[Turn], model: Model, policy: Policy) -> dict[Spot
     side, size = policy.image_side, policy.image_size
     unfit: dict[Spot, Dropped] = {}
     for spot, image in spots_of(turns):
-        if model.vision is False:
+        if model.known and not model.vision:
             unfit[spot] = Dropped("unseen")
         elif side is not None and max(image.width, image.height) > side:
             unfit[spot] = Dropped("side")

@@ -14,14 +14,15 @@ from itertools import accumulate, pairwise
 from typing import Any, TypeVar
 
 from microfiche.errors import BadInput, PlanMismatch
-from microfiche.messages import Image, Message, ToolResult, Turn, canonical
+from microfiche.messages import Image, Message, Text, ToolResult, Turn, canonical
 from microfiche.models import FIDELITIES, Fidelity
-from microfiche.pages.render import Ink
 from microfiche.pages.script import Spot
 
 from .elide import WHYS, Elision
+from .form import Form
 from .images import WHYS as IMAGE_WHYS
 from .images import Dropped
+from .newest import Shortened
 from .summarize import KINDS, Line, Summary, one_line
 
 VERSION = 1
@@ -61,21 +62,6 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
-    """The form of the pages: cell and page in pixels; the last page's height is a multiple of ``grid``.
-
-    ``grid`` 0 means full height always; ``least`` is the smallest height that is not resized.
-    """
-
-    cell: tuple[int, int]
-    ink: Ink
-    width: int
-    height: int
-    grid: int
-    least: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class FullPage:
     """A page that will not change any more: its turns, its pixels' digest, the last spot that stands on it.
 
@@ -111,6 +97,7 @@ class Plan:
     ``through`` is the last turn that the plan treats and ``source`` the digest of all turns up to
     it; ``omitted`` are ranges of whole turns that stand neither as text nor on a page. ``summaries``
     stand for theirs, oldest first: turns before the archive, or on those of its pages that are not shown.
+    ``shortened`` are texts of results that were too large when they were the newest.
     """
 
     model: str = ""
@@ -121,12 +108,13 @@ class Plan:
     source: str = ""
     elided: dict[Spot, Elision] = field(default_factory=dict)
     dropped: dict[Spot, Dropped] = field(default_factory=dict)
+    shortened: dict[Spot, Shortened] = field(default_factory=dict)
     archive: Archive | None = None
     summaries: tuple[Summary, ...] = ()
     omitted: tuple[tuple[int, int], ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.elided or self.dropped or self.archive or self.summaries or self.omitted)
+        return bool(self.elided or self.dropped or self.shortened or self.archive or self.summaries or self.omitted)
 
     @property
     def summarised(self) -> frozenset[int]:
@@ -150,6 +138,7 @@ class Plan:
         data |= {name: getattr(self, name) for name in ("model", "budget", "fidelity", "recall", "through", "source")}
         data["elided"] = {_spell(spot): asdict(each) for spot, each in sorted(self.elided.items())}
         data["dropped"] = {_spell(spot): asdict(each) for spot, each in sorted(self.dropped.items())}
+        data["shortened"] = {_spell(spot): asdict(each) for spot, each in sorted(self.shortened.items())}
         if self.archive is not None:
             archive = asdict(self.archive)
             for page in archive["full"]:
@@ -184,6 +173,7 @@ class Plan:
                 source=_str(data["source"]),
                 elided={_spot(key, 3): _elision(**value) for key, value in data["elided"].items()},
                 dropped={_spot(key, 3, 4): _dropped(**value) for key, value in data["dropped"].items()},
+                shortened={_spot(key, 4): _shortened(**value) for key, value in data["shortened"].items()},
                 archive=None if archive is None else _archive(archive),
                 summaries=tuple(_summary(**each) for each in data["summaries"]),
                 omitted=tuple((_int(a), _int(b)) for a, b in data["omitted"]),
@@ -221,6 +211,13 @@ def _dropped(why: Any) -> Dropped:
     return Dropped(_one_of(why, IMAGE_WHYS))
 
 
+def _shortened(head: Any, tail: Any, drawn: Any, form: Any, pages: Any) -> Shortened:
+    digests = tuple(_str(each) for each in pages)
+    if (form is None) != (not digests) or (form is None) != (drawn == 0):
+        raise ValueError("what is drawn of a result has a form and pages")
+    return Shortened(_int(head), _int(tail), _int(drawn), None if form is None else _form(form), digests)
+
+
 def _summary(first: Any, last: Any, lines: Any, cut: Any) -> Summary:
     return Summary(_int(first), _int(last), tuple(_summary_line(**each) for each in lines), _int(cut))
 
@@ -238,15 +235,18 @@ _LONGEST_SIDE = 8192
 """More pixels a side than any provider takes."""
 
 
+def _form(data: dict[str, Any]) -> Form:
+    width, height = data["cell"]
+    return Form(
+        cell=(_int(width, 32), _int(height, 32)),
+        ink=_one_of(data["ink"], ("grey", "mono")),
+        **{name: _int(data[name], _LONGEST_SIDE) for name in ("width", "height", "grid", "least")},
+    )
+
+
 def _archive(data: dict[str, Any]) -> Archive:
-    form = data["form"]
-    width, height = form["cell"]
     return Archive(
-        form=Form(
-            cell=(_int(width, 32), _int(height, 32)),
-            ink=_one_of(form["ink"], ("grey", "mono")),
-            **{name: _int(form[name], _LONGEST_SIDE) for name in ("width", "height", "grid", "least")},
-        ),
+        form=_form(data["form"]),
         first=_int(data["first"]),
         last=_int(data["last"]),
         beside=tuple(_int(turn) for turn in data["beside"]),
@@ -312,6 +312,10 @@ def _fault(source: Source, plan: Plan) -> str:
                 return f"part {_spell(spot)} is none that the plan can treat"
             if isinstance(part, ToolResult) and plan.elided[spot].keep > len(part.text):
                 return f"part {_spell(spot)} is shorter than what the plan keeps of it"
+    for spot, short in plan.shortened.items():
+        part = _part(turns.get(spot[0]), spot)
+        if spot[0] > plan.through or not isinstance(part, Text) or short.left_out(part.text) < 0:
+            return f"part {_spell(spot)} is none that the plan can treat"
     archive = plan.archive
     if archive is not None and archive.left_out > len(archive.full):
         return "the pages are not those of the history"

@@ -7,37 +7,54 @@ time, and a plan is known to hold by their coming out as they were.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from microfiche.messages import Image, Message, Text, ToolResult, Turn
 from microfiche.pages import guide
 from microfiche.pages.exact import Shelf
-from microfiche.pages.render import Page, draw
+from microfiche.pages.render import Page
 from microfiche.pages.script import Script, Spot, write_script
 
+from .newest import Shortened, draw_shortened
 from .plan import Archive, FullPage, Plan, Source, check_source, mismatch
 from .summarize import block
 
 
-def treated(turns: Sequence[Turn], plan: Plan) -> list[Turn]:
-    """The turns with their elided results and dropped images in their short forms."""
-    by_turn: dict[int, list[Spot]] = {}
-    for spot in (*plan.elided, *plan.dropped):
-        by_turn.setdefault(spot[0], []).append(spot)
-    return [_treat(turn, plan, by_turn[turn.number]) if turn.number in by_turn else turn for turn in turns]
+@dataclass(slots=True)
+class Drawn:
+    """What a plan has drawn: the archive's script and pages, and those of shortened results by spot."""
+
+    script: Script = field(default_factory=Script)
+    pages: Sequence[Page] = ()
+    results: dict[Spot, tuple[Page, ...]] = field(default_factory=dict)
 
 
-def _treat(turn: Turn, plan: Plan, spots: Sequence[Spot]) -> Turn:
+def treated(turns: Sequence[Turn], plan: Plan, results: Mapping[Spot, Sequence[Page]] | None = None) -> list[Turn]:
+    """The turns with their elided results, shortened texts and dropped images in their short forms.
+
+    ``results`` are the pages of shortened texts; without them these stand as one text, as on a page of the archive.
+    """
+    by_turn: dict[int, set[Spot]] = {}
+    for spot in (*plan.elided, *plan.dropped, *plan.shortened):
+        by_turn.setdefault(spot[0], set()).add(spot)
+    return [_treat(turn, plan, by_turn[turn.number], results) if turn.number in by_turn else turn for turn in turns]
+
+
+def _treat(turn: Turn, plan: Plan, spots: set[Spot], results: Mapping[Spot, Sequence[Page]] | None) -> Turn:
     messages: list[list[Any]] = [list(message.parts) for message in turn.messages]
-    for spot in spots:
+    # The last first, for a shortened text makes several parts of one; an elided result is all elided.
+    for spot in sorted(spots, reverse=True):
         _, m, p, *inner = spot
         part = messages[m][p]
+        if inner and spot[:3] in plan.elided:
+            continue
         if inner:
-            image = part.parts[inner[0]]
-            marker = Text(plan.dropped[spot].marker(image, turn.number, plan.recall))
-            messages[m][p] = replace(part, parts=(*part.parts[: inner[0]], marker, *part.parts[inner[0] + 1 :]))
+            i = inner[0]
+            short = _short(part.parts[i], spot, plan, results)
+            messages[m][p] = replace(part, parts=(*part.parts[:i], *short, *part.parts[i + 1 :]))
         elif isinstance(part, ToolResult):
             placeholder = plan.elided[spot].placeholder(part, turn.number, plan.recall)
             messages[m][p] = replace(part, parts=(Text(placeholder),))
@@ -49,14 +66,40 @@ def _treat(turn: Turn, plan: Plan, spots: Sequence[Spot]) -> Turn:
     )
 
 
+def _short(
+    part: Image | Text, spot: Spot, plan: Plan, results: Mapping[Spot, Sequence[Page]] | None
+) -> tuple[Text | Image, ...]:
+    """What stands for a part of a result."""
+    if isinstance(part, Image):
+        return (Text(plan.dropped[spot].marker(part, spot[0], plan.recall)),)
+    short = plan.shortened[spot]
+    if results is None:
+        return (Text(short.flat(part.text, spot[0], plan.recall)),)
+    return tuple(short.parts(part.text, spot[0], plan.recall, results.get(spot, ())))
+
+
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """A context: its messages, all pages of its archive (those left out included), what no page shows."""
+    """A context: its messages, all pages of its archive (those left out included), what no page shows.
+
+    ``results`` are the pages of shortened results that stand behind the archive, by the spot of the text.
+    """
 
     messages: tuple[Message, ...]
     pages: tuple[Page, ...] = ()
     shown: tuple[Page, ...] = ()
     script: Script = field(default_factory=Script)
+    results: dict[Spot, tuple[Page, ...]] = field(default_factory=dict)
+
+    @property
+    def visible(self) -> tuple[Page, ...]:
+        """The pages that are sent, oldest first."""
+        return (*self.shown, *chain.from_iterable(each for _, each in sorted(self.results.items())))
+
+    @property
+    def drawn(self) -> tuple[Page, ...]:
+        """All pages: the archive's, then those of results."""
+        return (*self.pages, *chain.from_iterable(each for _, each in sorted(self.results.items())))
 
 
 def project(source: Source, plan: Plan) -> Projection:
@@ -65,38 +108,59 @@ def project(source: Source, plan: Plan) -> Projection:
     Pure: the same source and plan give the same messages and the same page bytes. Pages are drawn
     from the source; :class:`PlanMismatch` if a full page does not come out as it was.
     """
-    script, pages = checked_archive(source, plan)
-    return assemble(source, plan, script, pages)
+    return assemble(source, plan, draw_checked(source, plan))
 
 
-def checked_archive(source: Source, plan: Plan) -> tuple[Script, list[Page]]:
-    """The pages of a plan, drawn; :class:`PlanMismatch` if the plan or a full page is not what a pass made."""
+def draw_checked(source: Source, plan: Plan) -> Drawn:
+    """What the plan draws; :class:`PlanMismatch` if the plan or a page is not what a pass made."""
     check_source(source, plan)
-    script, pages = draw_archive(source, plan)
-    drawn = settle(source, plan, script, pages).archive
-    if plan.archive is not None and plan.archive != drawn:
+    drawn = draw_plan(source, plan)
+    for spot, pages in drawn.results.items():
+        if tuple(page.digest for page in pages) != plan.shortened[spot].pages:
+            raise mismatch("a page of a result does not come out as it was")
+    if plan.archive != settle(source, plan, drawn.script, drawn.pages).archive:
         raise mismatch("a full page or what stands behind it does not come out as it was")
-    return script, pages
+    return drawn
 
 
-def draw_archive(source: Source, plan: Plan) -> tuple[Script, list[Page]]:
-    """Draw every page of the plan's archive; without one, nothing."""
+def draw_plan(source: Source, plan: Plan) -> Drawn:
+    """Draw every page of the plan."""
+    standing = _standing(plan)
+    turns = {turn.number: turn for turn in source.turns} if standing else {}
+    script = archive_script(source, plan)
+    pages = plan.archive.form.draw(script.segments) if plan.archive is not None else []
+    return Drawn(script, pages, draw_shortened(turns, standing))
+
+
+def drawn_already(source: Source, plan: Plan, pages: Sequence[Page]) -> Drawn:
+    """The same of pages that are there already: all of the plan, in the order of :attr:`Projection.drawn`."""
+    results: dict[Spot, tuple[Page, ...]] = {}
+    end = len(pages)
+    for spot, each in sorted(_standing(plan).items(), reverse=True):
+        if each.pages:
+            results[spot] = tuple(pages[end - len(each.pages) : end])
+            end -= len(each.pages)
+    return Drawn(archive_script(source, plan), pages[:end], results)
+
+
+def _standing(plan: Plan) -> dict[Spot, Shortened]:
+    """The shortened texts that stand behind the archive, neither left out nor elided since."""
+    last = plan.archive.last if plan.archive is not None else 0
+    gone = plan.gone
+    return {
+        spot: each
+        for spot, each in plan.shortened.items()
+        if spot[0] > last and spot[0] not in gone and spot[:3] not in plan.elided
+    }
+
+
+def archive_script(source: Source, plan: Plan) -> Script:
+    """What stands on the pages of the plan's archive; without one, nothing."""
     archive = plan.archive
     if archive is None:
-        return Script(), []
+        return Script()
     middle = [turn for turn in source.turns if archive.first <= turn.number <= archive.last]
-    script = write_script(treated(middle, plan), frozenset(archive.beside))
-    form = archive.form
-    pages = draw(
-        script.segments,
-        cell=form.cell,
-        ink=form.ink,
-        width=form.width,
-        height=form.height,
-        grid=form.grid,
-        min_height=form.least,
-    )
-    return script, pages
+    return write_script(treated(middle, plan), frozenset(archive.beside))
 
 
 def settle(source: Source, plan: Plan, script: Script, pages: Sequence[Page]) -> Plan:
@@ -136,8 +200,8 @@ def _last_segment(page: Page) -> int:
     return segment if offset else max(segment - 1, 0)
 
 
-def assemble(source: Source, plan: Plan, script: Script, pages: Sequence[Page]) -> Projection:
-    """Put the drawn pages between head and tail, in the order that keeps prompt caches warm."""
+def assemble(source: Source, plan: Plan, drawn: Drawn) -> Projection:
+    """Put what is drawn between head and tail, in the order that keeps prompt caches warm."""
     head = source.turns[: source.first_middle]
     gone = plan.gone
     archive = plan.archive
@@ -146,35 +210,34 @@ def assemble(source: Source, plan: Plan, script: Script, pages: Sequence[Page]) 
         for turn in source.turns[source.first_middle :]
         if turn.number not in gone and (archive is None or turn.number > archive.last)
     ]
-    middle: list[Message] = []
-    shown: Sequence[Page] = ()
-    if archive is not None or gone or source.pins:
-        shown = pages[archive.left_out :] if archive is not None else ()
-        middle = [Message("user", tuple(_middle(source, plan, script, pages, shown, rest)))]
+    shown: Sequence[Page] = drawn.pages[archive.left_out :] if archive is not None else ()
+    parts = tuple(_middle(source, plan, drawn, shown, rest))
+    middle = [Message("user", parts)] if parts else []
     messages = (
         *source.head,
-        *(message for turn in treated(head, plan) for message in turn.messages),
+        *(message for turn in treated(head, plan, drawn.results) for message in turn.messages),
         *middle,
-        *(message for turn in treated(rest, plan) for message in turn.messages),
+        *(message for turn in treated(rest, plan, drawn.results) for message in turn.messages),
     )
-    return Projection(messages, tuple(pages), tuple(shown), script)
+    return Projection(messages, tuple(drawn.pages), tuple(shown), drawn.script, drawn.results)
 
 
 def _middle(
     source: Source,
     plan: Plan,
-    script: Script,
-    pages: Sequence[Page],
+    drawn: Drawn,
     shown: Sequence[Page],
     rest: Sequence[Turn],
 ) -> Iterator[Text | Image]:
     archive = plan.archive
+    script, pages = drawn.script, drawn.pages
     summarised = plan.summarised
     left_out = plan.gone - summarised
     through = max([*plan.gone, 0])
     partly = None
-    if archive is not None:
-        form = archive.form
+    forms = [plan.shortened[spot].form for spot in sorted(drawn.results)]
+    form = archive.form if archive is not None else next(iter(forms), None)
+    if form is not None:
         yield Text(guide.guide(form.cell, form.width // form.cell[0], form.height // form.cell[1], plan.recall))
     if plan.summaries:
         last_mark = archive is None or archive.left_out == len(archive.full)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from microfiche.messages import Image, Note, ToolResult, Turn
+from microfiche.messages import Image, Note, Text, ToolResult, Turn
 from microfiche.models import Model, cost
 from microfiche.pages.render import Page
 
@@ -86,6 +86,7 @@ class Receipt:
     pages: tuple[PageLine, ...] = ()
     elided: tuple[dict[str, Any], ...] = ()
     images: tuple[dict[str, Any], ...] = ()
+    shortened: tuple[dict[str, Any], ...] = ()
     summaries: tuple[dict[str, Any], ...] = ()
     summary_calls: int = 0
     summary_flags: dict[str, int] = field(default_factory=dict)
@@ -171,6 +172,19 @@ def image_lines(source: Source, plan: Plan) -> tuple[dict[str, Any], ...]:
         if isinstance(image, Image):
             line = {"turn": spot[0], "owner": image.owner, "why": dropped.why, "media_type": image.media_type}
             lines.append(line | {"width": image.width, "height": image.height})
+    return tuple(lines)
+
+
+def shortened_lines(source: Source, plan: Plan) -> tuple[dict[str, Any], ...]:
+    """Every text of a result that was too large: turn, tool, characters in all, as text, drawn and left out, pages."""
+    turns = {turn.number: turn for turn in source.turns}
+    lines = []
+    for spot, each in sorted(plan.shortened.items()):
+        result = _part(turns[spot[0]], spot)
+        if isinstance(result, ToolResult) and isinstance(text := result.parts[spot[3]], Text):
+            line = {"turn": spot[0], "tool": result.name, "characters": len(text.text)}
+            line |= {"head": each.head, "tail": each.tail, "drawn": each.drawn}
+            lines.append(line | {"left_out": each.left_out(text.text), "pages": len(each.pages)})
     return tuple(lines)
 
 

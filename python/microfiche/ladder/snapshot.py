@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from microfiche.messages import Turn
-from microfiche.models import Fidelity, Model, cell_for, page
+from microfiche.models import Model
 
 from .budget import Budget, Policy, Scale
-from .plan import Archive, Form, Plan, Source, first_paged
+from .form import form_for
+from .plan import Archive, Plan, Source, first_paged
 
 
 def tail_start(source: Source, limit: int, scale: Scale) -> int:
@@ -29,20 +30,6 @@ def tail_start(source: Source, limit: int, scale: Scale) -> int:
         if turn.number in cuts:
             closed = turn.number
     return closed or start
-
-
-def form_for(model: Model, fidelity: Fidelity, images: int = 0) -> Form:
-    """The form of the pages for a model and a fidelity: the cell with evidence, the page never resized."""
-    cell = cell_for(model, fidelity)
-    form = page(model, cell, images)
-    return Form(
-        cell=form.cell,
-        ink=cell.ink,
-        width=form.width,
-        height=form.height,
-        grid=form.grid[1],
-        least=form.min_height,
-    )
 
 
 def beside(plan: Plan, turns: Sequence[Turn], budget: Budget, policy: Policy, scale: Scale) -> tuple[int, ...]:
