@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from microfiche import formats
-from microfiche.fit import _source
+from microfiche.fit import source_of
 from microfiche.ladder.projection import project
 from microfiche.messages import Image, Message, Text, ToolResult, split_turns
 from microfiche.pages.render import normal, read_back
@@ -78,7 +78,7 @@ def check(seed: int) -> str:
     if not fit.plan:
         return "under budget"
 
-    turns, _ = _source(history, wire)
+    turns, _ = source_of(history, wire)
     projection = project(turns, mf.Plan.from_json(fit.plan.to_json()))
     assert mf.Plan.from_json(fit.plan.to_json()) == fit.plan
     assert [page.png for page in projection.shown] == [page.png for page in fit.pages]
@@ -181,7 +181,7 @@ def check_growth(seed: int) -> int:
         again = mf.compact(native, plan=fit.plan, **options)  # type: ignore[arg-type]
         assert (again.plan, again.messages, again.digest) == (fit.plan, fit.messages, fit.digest)
         history = formats.read(native, wire)
-        turns, _ = _source(history, wire)
+        turns, _ = source_of(history, wire)
         if fit.plan:
             accounted(history, fit, turns, project(turns, fit.plan))
         plan = fit.plan

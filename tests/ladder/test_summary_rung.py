@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from microfiche import formats
 from microfiche.errors import BadInput, CannotFit, OwnOutput
-from microfiche.fit import _source
 from microfiche.fit import fit as with_more
+from microfiche.fit import source_of
 from microfiche.ladder import compact as ladder
 from microfiche.ladder.budget import Load, Policy, Scale, budget_for
 from microfiche.ladder.plan import Source
@@ -74,7 +74,7 @@ def shown(fit: mf.Context, wire: str) -> str:
 
 def closed(native: Any, wire: str, fit: mf.Context) -> None:
     """Every turn stands verbatim, in a short form, on a page shown, in a summary, or is named as left out."""
-    source, _ = _source(formats.read(native, wire), wire)
+    source, _ = source_of(formats.read(native, wire), wire)
     projection = project(source, mf.Plan.from_json(fit.plan.to_json()))
     sent = set(map(id, projection.messages))
     verbatim = {turn.number for turn in source.turns if {id(message) for message in turn.messages} <= sent}
