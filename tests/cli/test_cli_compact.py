@@ -199,7 +199,7 @@ def test_a_model_without_vision_gets_no_pages_and_the_receipt_says_so(run: Run, 
     assert ran.code == 0, ran.err
     receipt = receipt_of(tmp_path)
     done = {rung["rung"]: rung["reason"] for rung in receipt["rungs"]}
-    assert done["snapshot"] == "no_vision" and done["elide"] == "" and done["images"] == ""
+    assert done["snapshot"] == "no_vision" and done["elide"] == "" and done["unsendable"] == ""
     assert receipt["pages"] == [] and receipt["omitted_turns"]
     assert "the model does not read images" in ran.text and "omitted" in ran.text
 

@@ -15,6 +15,7 @@ from .files import plain, print_table, table
 
 _RUNGS = {
     "carry": "what the written form cannot hold",
+    "unsendable": "images the model does not take",
     "plan": "the plan of the run before",
     "elide": "old tool results",
     "images": "old screenshots",
