@@ -9,6 +9,7 @@ from importlib import resources
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from microfiche.errors import BadInput
 from microfiche.models import FIDELITIES, Cell, catalogue, cell_for, find, regimes
 
 NAMES = [
@@ -218,7 +219,7 @@ def test_cells_of_the_models_that_were_read() -> None:
         "gemini-3.6-flash": ["9x16", "7x14", "5x10"],
         "gpt-5.6-sol": ["9x16", "9x16", "9x16"],  # 83/98
     }
-    with pytest.raises(ValueError, match="exact, working or gist"):
+    with pytest.raises(BadInput, match="one of exact, working, gist"):
         cell_for(find("claude-opus-5"), "best")  # type: ignore[arg-type]
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
+from microfiche.errors import BadInput
+
 from .names import Name, parse
 
 if TYPE_CHECKING:
@@ -167,10 +169,10 @@ def cell_for(model: Model, fidelity: Fidelity = "exact") -> Cell:
 
     ``exact`` asks for 95 % of at least 40 lines read without a fault (or as large a published
     battery), ``working`` for readings that put ordinary lines within reach, ``gist`` for 90 % of
-    questions on content. Raises ``ValueError`` for another word.
+    questions on content. Raises :class:`~microfiche.errors.BadInput` for another word.
     """
     if fidelity not in FIDELITIES:
-        raise ValueError(f"fidelity is exact, working or gist, not {fidelity!r}")
+        raise BadInput(f'no fidelity "{fidelity}"', "fidelity", f"it is one of {', '.join(FIDELITIES)}")
     return model.cells[fidelity]
 
 
