@@ -71,10 +71,7 @@ mod _core {
     }
 
     fn to_cell((width, height): (u32, u32)) -> PyResult<core::Cell> {
-        core::Cell::new(width, height).map_err(|error| {
-            let where_ = format!("cell {width}x{height}");
-            errors::BadInput::new_err((error.to_string(), where_, ""))
-        })
+        core::Cell::new(width, height).map_err(|error| errors::BadInput::new_err((error.to_string(),)))
     }
 
     fn to_ink(ink: &str) -> PyResult<core::Ink> {
