@@ -17,7 +17,7 @@ from microfiche.conversation import Record
 from microfiche.errors import NameTaken
 from microfiche.messages import History, Message, Text, ToolCall, ToolResult
 from microfiche.record import OpenCalls
-from microfiche.transfer import export_messages, import_history, imported_options
+from microfiche.transfer import export_messages, import_history, standing_options
 from microfiche.validate.draft import NO_RESULT
 
 sys.path.insert(0, str(Path(__file__).parent / "formats"))
@@ -116,15 +116,17 @@ def test_tools_and_system_prompt_stay_with_the_conversation_and_its_forks(record
     }
     chat = import_history(record, formats.read(body), "a").conversation
     for each in (chat, chat.fork("b"), record.conversation("b").fork("c")):
-        options = imported_options(each, "anthropic")
+        options = standing_options(each, "anthropic")
         assert options == {"system": body["system"], "tools": body["tools"]}
         fit = each.context(model="claude-opus-5", **options)
         assert (fit.request["system"], fit.request["tools"]) == (body["system"], body["tools"])
         assert export_messages(each)[0] == body
         for wire, system in (("openai_responses", "instructions"), ("gemini", "systemInstruction")):
-            other = each.preview(model="claude-opus-5", format=wire, **imported_options(each, wire))
+            other = each.preview(model="claude-opus-5", format=wire, **standing_options(each, wire))
             assert "Be brief." in str(other.request[system]) and "Bash" in str(other.request["tools"])
             assert not mf.validate(other.request, wire)
+        other = each.preview(model="claude-opus-5", format="openai_chat", **standing_options(each, "openai_chat"))
+        assert other.request["messages"][0] == {"role": "system", "content": "Be brief."}
     chat.append({"role": "assistant", "content": "Hello yourself."})
     assert export_messages(chat)[0]["messages"][1:] == [{"role": "assistant", "content": "Hello yourself."}]
 
@@ -164,7 +166,7 @@ def test_damage_and_what_the_path_leaves_out_are_notes(record: Record) -> None:
     assert "1 branch off the path to the tip not read (1 lines)" in whats
     assert "no result for call t1 (Bash)" in whats
     # The context can be sent, and the file's own messages come out without what was put in.
-    fit = done.conversation.preview(model="claude-opus-5", **imported_options(done.conversation, "anthropic"))
+    fit = done.conversation.preview(model="claude-opus-5", **standing_options(done.conversation, "anthropic"))
     assert not mf.validate(fit.request) and NO_RESULT in str(fit.messages)
     out = export_messages(done.conversation)[0]
     assert NO_RESULT not in str(out) and out[-1]["content"][0]["id"] == "t1"

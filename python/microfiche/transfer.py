@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from microfiche.fit import refuse_own
 from microfiche.formats import convert
 from microfiche.messages import History, Message, Note, Text, ToolResult, split_turns
 from microfiche.record import Draft, Entry
+from microfiche.record.tree import check_name
 from microfiche.validate.draft import NO_RESULT
 
 _SYSTEM = {"anthropic": "system", "openai_responses": "instructions", "gemini": "systemInstruction"}
@@ -44,9 +46,7 @@ def import_history(
     Raises :class:`NameTaken`, :class:`BadInput` for a history without messages, and
     :class:`~microfiche.errors.OwnOutput` for one that holds our own pages or placeholders.
     """
-    refuse_own(history)
-    if not history.messages:
-        raise BadInput("no message to import", source, "name a session that has some")
+    check_importable(history, name, source)
     chat = record.conversation(name)
     if chat.tip is not None or any(each.name == name for each in record.conversations()):
         raise NameTaken(f"a conversation {name!r} exists", str(record.path), "choose another name")
@@ -62,6 +62,14 @@ def import_history(
     notes = [Draft("import", {"note": note.what, "where": note.where}, about) for note, about in lines]
     written = chat.thread.commit([*drafts, Draft("import", told, drafts[-1]), *notes])
     return Imported(chat, len(messages), turns, written[len(drafts) - 1].id, tuple(note for note, _ in lines))
+
+
+def check_importable(history: History, name: str, source: str = "") -> None:
+    """Raise what :func:`import_history` would, as far as no record is needed to know."""
+    check_name(name)
+    refuse_own(history)
+    if not history.messages:
+        raise BadInput("no message to import", source, "name a session that has some")
 
 
 def _beside(history: History) -> dict[str, Any]:
@@ -173,22 +181,37 @@ def imported_with(chat: Conversation) -> Mapping[str, Any]:
     return {}
 
 
-def imported_options(chat: Conversation, wire: str) -> Options:
-    """System prompt and tools that came with an import, in the form of a wire: options for a context."""
+def standing_options(chat: Conversation, wire: str) -> Options:
+    """System prompt and tools of the newest call, else of the import, in the form of a wire: options for a context."""
     told = imported_with(chat)
-    own = told.get("wire", "")
+    history = History([], wire, wire=wire)
+    if (call := _newest_call(chat)) is not None:
+        own = call["format"]
+        history = History([], own, wire=own, tools=call["tools"])
+        if call["system"] is not None:
+            history.system = formats.system_message(call["system"], own)
+    elif "request" in told:
+        own = told["wire"]
+        given = formats.read({**told["request"], formats.list_key(own): []}, own)
+        history = History([], own, wire=own, system=given.system, tools=given.tools)
+    elif "tool_names" in told:
+        history.tools = formats.tools.stubs(told["tool_names"], wire)[0]
+    body, _ = formats.write(history, wire)
     options: Options = {}
-    if (request := told.get("request")) is not None:
-        body = {**request, formats.list_key(own): []}
-        if wire != own:
-            body, _ = formats.write(formats.read(body, own), wire)
-        if (system := body.get(_SYSTEM.get(wire, ""))) is not None:
-            options["system"] = system
-        if body.get("tools") is not None:
-            options["tools"] = body["tools"]
-    elif names := told.get("tool_names"):
-        options["tools"] = formats.tools.stubs(names, wire)[0]
+    if history.system is not None:
+        lead = body[formats.list_key(wire)]
+        options["system"] = lead[0]["content"] if wire == "openai_chat" else body[_SYSTEM[wire]]
+    if history.tools is not None:
+        options["tools"] = body["tools"]
     return options
 
 
-__all__ = ["Imported", "export_messages", "import_history", "imported_options", "imported_with"]
+def _newest_call(chat: Conversation) -> dict[str, Any] | None:
+    """What the newest call or pass on the path was asked with, as the conversation keeps it."""
+    state = chat.state()
+    entries = sorted([*(entry for entry, _ in state.messages), *state.events], key=lambda entry: -entry.id)
+    kept = next((entry.payload["asked"] for entry in entries if "asked" in entry.payload), None)
+    return json.loads(kept) if kept is not None else None
+
+
+__all__ = ["Imported", "check_importable", "export_messages", "import_history", "imported_with", "standing_options"]

@@ -136,7 +136,7 @@ def test_every_choice_is_documented(name: str) -> None:
 def test_help_has_an_example_that_the_command_takes(run: Run, name: str) -> None:
     ran = run(name, "--help")
     assert ran.code == 0
-    example = ran.text.split("Example:")[1].split()
+    example = shlex.split(ran.text.split("Example:")[1])
     assert example[:2] == ["microfiche", name]
     command = main.commands[name]
     command.make_context(name, example[2:], resilient_parsing=False)
@@ -154,7 +154,11 @@ def test_every_command_line_in_the_docs_is_one_that_the_commands_take() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    for page in (README, ROOT / "docs" / "commands.md", ROOT / "docs" / "compact.md", ROOT / "docs" / "render.md"):
+    for page in (
+        README,
+        ROOT / "docs" / "commands.md",
+        *(ROOT / "docs" / f"{name}.md" for name in ("compact", "record", "render")),
+    ):
         for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
             assert target.startswith("https://") or (page.parent / target).exists(), (page.name, target)
 

@@ -14,10 +14,14 @@ import click
 
 from microfiche.errors import MicroficheError
 
+from .branches import branch, checkpoint, fork, pin, pins, rewind, undo, unpin
 from .compact import compact
 from .files import plain
+from .history import import_, log, search, show, tree
 from .models import models
 from .pages import read, render
+from .passes import context, retry, shake
+from .proofs import backup, export, verify
 
 __all__ = ["main"]
 
@@ -54,5 +58,11 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-for _command in (compact, render, read, models):
+for _command in (
+    *(compact, render, read, models),
+    *(import_, log, show, search, tree),
+    *(branch, fork, checkpoint, rewind, undo, pin, unpin, pins),
+    *(context, shake, retry),
+    *(verify, export, backup),
+):
     main.add_command(_command)

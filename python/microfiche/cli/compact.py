@@ -2,39 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
 from microfiche import fit, formats
 from microfiche import models as catalogue
-from microfiche.errors import BadInput, MicroficheError
 from microfiche.ladder.plan import Plan
 from microfiche.messages import History, Message, Text, split_turns
 from microfiche.models import FIDELITIES, Fidelity
 
-from .files import name_of, read_bytes, series, write_all
-from .receipt import plural, show, violations
-
-RECEIPT = "receipt.json"
-# What this command writes, and so all that it may ever replace or remove.
-_OWN = re.compile(r"context\.json|plan\.json|receipt\.json|page-\d{3,9}\.png")
-
-
-def _tokens(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    """A number of tokens: ``120000``, ``120_000``, ``120k``."""
-    if value is None:
-        return None
-    found = re.fullmatch(r"([0-9]{1,12}(?:_[0-9]{1,12}){0,3})([kKmM]?)", value)
-    tokens = int(found[1]) * {"": 1, "k": 1_000, "m": 1_000_000}[found[2].lower()] if found else 0
-    if tokens < 1:
-        raise click.BadParameter(f"{value!r} is not a number of tokens, such as 120000, 120_000 or 120k")
-    return tokens
-
+from .contexts import deliver, tokens
+from .files import STDIN, name_of, read_bytes
+from .passes import Asked, compact_record, system_of, tools_of
+from .receipt import plural
+from .record import is_record
 
 _EXAMPLE = "microfiche compact session.jsonl --model claude-opus-5 --budget 120k --out out/"
 
@@ -45,7 +28,7 @@ _EXAMPLE = "microfiche compact session.jsonl --model claude-opus-5 --budget 120k
 @click.option(
     "--budget",
     metavar="N",
-    callback=_tokens,
+    callback=tokens,
     help="Input tokens of the whole request, system prompt and tools included.  "
     "[default: 0.8 x (window - output reserve)]",
 )
@@ -82,6 +65,16 @@ _EXAMPLE = "microfiche compact session.jsonl --model claude-opus-5 --budget 120k
     help="How well the model has to read the pages: smaller letters hold more.",
 )
 @click.option("--vision/--no-vision", default=None, help="Whether the model reads images.  [default: the catalogue's]")
+@click.option(
+    "--system", type=click.Path(path_type=Path), metavar="FILE", help="The system prompt.  [default: SESSION's]"
+)
+@click.option(
+    "--tools",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Native tool definitions, a JSON list.  [default: SESSION's]",
+)
+@click.option("--name", metavar="NAME", help="The conversation, if SESSION is a record of several.")
 @click.option("--prompt", metavar="TEXT", help="The opening user message of a session that begins with the assistant.")
 @click.option("--dry-run", is_flag=True, help="Print the receipt, write nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the receipt as JSON.")
@@ -97,6 +90,9 @@ def compact(
     wire: str | None,
     fidelity: Fidelity,
     vision: bool | None,
+    system: Path | None,
+    tools: Path | None,
+    name: str | None,
     prompt: str | None,
     dry_run: bool,
     as_json: bool,
@@ -106,7 +102,19 @@ def compact(
     SESSION is a session file (Claude Code, stream-json, ATIF), a request body or a list of messages,
     or - for standard input. Old uneventful tool results become one line, old screenshots a marker, the
     middle of the history pages; what still does not fit is left out and named. The session is only read.
+
+    If SESSION is a record, its conversation is compacted now: the pass is recorded as an event, which
+    undo takes back, and --out may be left away.
     """
+    if session != STDIN and is_record(session):
+        for option, given in (("--plan", plan_file), ("--from", source_format), ("--prompt", prompt)):
+            if given is not None:
+                raise click.UsageError(f"{option} is not for a record, which knows that by itself")
+        asked = Asked(model, budget, wire, fidelity, vision, system, tools)
+        compact_record(ctx, session, name, asked, out, dry_run, as_json)
+        return
+    if name is not None:
+        raise click.UsageError("--name is for a record, and SESSION is none")
     if out is None and not dry_run:
         raise click.UsageError("give --out DIR, or --dry-run to write nothing")
     found = catalogue.find(model, vision)
@@ -117,31 +125,24 @@ def compact(
         history = _opened(history, prompt)
     plan = Plan.from_json(read_bytes(plan_file), str(plan_file)) if plan_file is not None else None
 
-    context = fit.compact(history, model=model, budget=budget, plan=plan, fidelity=fidelity, vision=vision, format=wire)
+    context = fit.compact(
+        history,
+        model=model,
+        budget=budget,
+        plan=plan,
+        system=system_of(system) if system is not None else None,
+        tools=tools_of(tools) if tools is not None else None,
+        fidelity=fidelity,
+        vision=vision,
+        format=wire,
+    )
 
-    files: dict[str, bytes] = {}
-    if out is not None and not dry_run:
-        pages = zip(series("page", (page.number for page in context.pages)), context.pages, strict=True)
-        contents = {"context.json": _encode(context.request), **{name: page.png for name, page in pages}}
-        contents["plan.json"] = context.plan.to_json().encode("ascii")
-        names = [*contents, RECEIPT]
-        files = {RECEIPT: _encode({**context.receipt.to_dict(), "files": names}, indent=1), **contents}
-        write_all(out, files, _written_before(out))
-
-    if as_json:
-        listed = [*(name for name in files if name != RECEIPT), *([RECEIPT] if files else [])]
-        click.echo(json.dumps({**context.receipt.to_dict(), "files": listed}, indent=1))
+    turns = plural(len(split_turns(history.messages)[1]), "turn")
+    title = f"{name_of(session)} ({history.format}, {turns})"
+    if dry_run:
+        deliver(ctx, context, title, None, as_json, closing="Nothing was written (--dry-run).")
     else:
-        turns = plural(len(split_turns(history.messages)[1]), "turn")
-        show(context.receipt, f"{name_of(session)} ({history.format}, {turns})")
-    for line in violations(context.receipt):
-        click.echo(line, err=True)
-    if files:
-        click.echo(_wrote(len(context.pages), out), err=as_json)
-    elif not as_json:
-        click.echo("Nothing was written (--dry-run).")
-    if context.receipt.violations:
-        ctx.exit(3)
+        deliver(ctx, context, title, out, as_json)
 
 
 def _opened(history: History, prompt: str) -> History:
@@ -153,35 +154,3 @@ def _opened(history: History, prompt: str) -> History:
         raise click.UsageError("--prompt: an empty message opens nothing")
     opening = Message("user", (Text(prompt),))
     return replace(history, messages=[*head, opening, *history.messages[len(head) :]])
-
-
-def _written_before(out: Path) -> list[str]:
-    """The files that the receipt in ``out`` says were written there, the receipt last; none without one."""
-    path = out / RECEIPT
-    if not path.exists():
-        return []
-    try:
-        names = json.loads(path.read_bytes())["files"]
-        sound = isinstance(names, list) and all(isinstance(name, str) and _OWN.fullmatch(name) for name in names)
-    except (ValueError, KeyError, TypeError, RecursionError):
-        sound = False
-    except OSError as error:
-        raise BadInput(f"cannot be read: {error.strerror or error}", str(path), "choose another --out") from error
-    if not sound:
-        raise MicroficheError(
-            f"{RECEIPT} is there and was not written by this command",
-            str(out),
-            "move it away, or choose another --out",
-        )
-    others = (name for name in dict.fromkeys(names) if name != RECEIPT and not (out / name).is_dir())
-    return [*others, RECEIPT]
-
-
-def _encode(value: Any, indent: int | None = None) -> bytes:
-    """JSON in ASCII, so that any string survives; a line break at the end."""
-    return json.dumps(value, indent=indent).encode("ascii") + b"\n"
-
-
-def _wrote(pages: int, out: Path | None) -> str:
-    drawn = f"{plural(pages, 'page')}, " if pages else ""
-    return f"Wrote context.json, {drawn}plan.json and {RECEIPT} to {out}."

@@ -1,0 +1,357 @@
+"""A session into a record, and what the record holds: ``import``, ``log``, ``show``, ``search``, ``tree``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+from microfiche import formats
+from microfiche.conversation import Conversation, Record
+from microfiche.errors import BadInput
+from microfiche.messages import Image, Message, Opaque, Reasoning, Text, ToolCall, ToolResult
+from microfiche.pages.guide import spans
+from microfiche.record import Entry, Label
+from microfiche.transfer import check_importable, import_history
+from microfiche.views.thread import data, events, gist, marker, part_data, when
+
+from .files import STDIN, name_of, plain, read_bytes
+from .receipt import plural
+from .record import emit, fitted, json_option, name_option, opened, picked, record_argument, room
+
+_EXPORT = b'{"microfiche":"record"'
+
+
+@click.command("import", epilog="Example:\n\n\b\n  microfiche import session.jsonl work.mf --name triage")
+@click.argument("session", type=click.Path(path_type=Path, allow_dash=True))
+@record_argument
+@click.option("--name", metavar="NAME", help="The new conversation.  [default: SESSION's name without its ending]")
+@click.option(
+    "--from", "source_format", type=click.Choice(formats.FORMATS), help="What SESSION is.  [default: detected]"
+)
+@json_option
+def import_(session: Path, record: Path, name: str | None, source_format: str | None, as_json: bool) -> None:
+    """Put a session into a record as a new conversation.
+
+    SESSION is a session file, a request body or a list of messages, or - for standard input; RECORD is
+    made if it is not there. Damage, compactions, titles, branches off the path and calls without a result
+    are noted. What export wrote of a whole record becomes a record again, in a new file.
+    """
+    source = read_bytes(session)
+    if source.startswith(_EXPORT):
+        if name is not None or source_format is not None:
+            raise click.UsageError(f"{plain(name_of(session))} is a whole record: give neither --name nor --from")
+        _whole(source, record, as_json)
+        return
+    if name is None:
+        if session == STDIN:
+            raise click.UsageError("give --name for a session from standard input")
+        name = session.stem
+    where = name_of(session)
+    history = formats.read(source, source_format, where)
+    check_importable(history, name, where)
+    asides = formats.asides(source, history.format, where)
+    with Record.open(record) as held:
+        done = import_history(held, history, name, source=where, asides=asides)
+    if as_json:
+        notes = [{"where": note.where, "what": note.what} for note in done.notes]
+        told = {"conversation": name, "format": history.format, "messages": done.messages, "turns": done.turns}
+        emit({**told, "tip": done.tip, "notes": notes})
+        return
+    what = f"{plural(done.messages, 'message')} in {plural(done.turns, 'turn')}"
+    click.echo(plain(f"Imported {what} ({history.format}) into {record} as {name}; the tip is entry {done.tip}."))
+    for note in done.notes:
+        click.echo(plain(f"note       {note.where}: {note.what}" if note.where else f"note       {note.what}"))
+
+
+def _whole(source: bytes, record: Path, as_json: bool) -> None:
+    try:
+        lines = source.decode("ascii").splitlines()
+    except UnicodeDecodeError as error:
+        raise BadInput(f"not what an export wrote (byte {error.start} is not ASCII)", cure="export again") from error
+    with Record.import_(lines, record) as held:
+        size, root = held.head
+        names = [each.name for each in held.conversations()]
+    if as_json:
+        emit({"size": size, "root": root, "conversations": names})
+    else:
+        click.echo(plain(f"Imported a record of {size:,} entries into {record}, head {size}:{root}."))
+
+
+@click.command(epilog="Example:\n\n\b\n  microfiche log work.mf --last 20")
+@record_argument
+@name_option
+@click.option("--last", type=click.IntRange(1), metavar="N", help="The newest N lines only.")
+@click.option("--all", "everything", is_flag=True, help="Every entry in order of writing, of all branches.")
+@json_option
+def log(record: Path, name: str | None, last: int | None, everything: bool, as_json: bool) -> None:
+    """List what happened: entry, turn, who, what; events stand between the messages.
+
+    By default the path to the tip, with its checkpoints, failures, claims and import notes.
+    """
+    with opened(record) as held:
+        chat = picked(held, name)
+        entries = list(held.entries(conversation=chat.name) if everything else events(chat))[-(last or 0) :]
+        if as_json:
+            emit([data(entry) for entry in entries])
+            return
+        for entry in entries:
+            click.echo(_line(entry))
+
+
+def _line(entry: Entry) -> str:
+    turn = "" if entry.turn is None else f"{entry.turn}"
+    front = f"{entry.id:>7} {turn:>6}  "
+    if entry.kind == "message" and entry.message is not None:
+        front += f"{entry.message.role:<9}  "
+        return front + fitted(gist(entry.message), max(room() - len(front), 20))
+    told = f"{marker(entry)}: {gist(entry.message)}" if entry.message is not None else marker(entry)
+    return f"{front}── {fitted(told, max(room() - len(front) - 6, 20))} ──"
+
+
+@click.command(epilog="Example:\n\n\b\n  microfiche show work.mf 12")
+@record_argument
+@click.argument("turn", type=click.IntRange(0), required=False)
+@click.option("--removed", type=click.IntRange(1), metavar="EVENT", help="What the pass of this entry took away.")
+@name_option
+@json_option
+def show(record: Path, turn: int | None, removed: int | None, name: str | None, as_json: bool) -> None:
+    """Print the original messages of a turn, whatever a context shows of it.
+
+    Turn 0 is what stands before the first. --removed prints what a pass took out of the context: each
+    part with the form that it has now, and its original. --json prints native messages.
+    """
+    if (turn is None) == (removed is None):
+        raise click.UsageError("give a TURN, or --removed EVENT")
+    with opened(record) as held:
+        chat = picked(held, name)
+        if removed is not None:
+            _removed(chat, removed, as_json)
+        elif turn is not None and as_json:
+            emit(chat.recall(turn))
+        elif turn is not None:
+            for entry in chat.thread.turn_entries(turn):
+                if entry.message is not None:
+                    click.echo(f"── entry {entry.id}, turn {entry.turn}, {entry.message.role}, {when(entry)}")
+                    _print(entry.message)
+
+
+def _removed(chat: Conversation, event: int, as_json: bool) -> None:
+    from microfiche.auditing import FORMS, audit
+
+    removed = audit(chat).removed(event)
+    if as_json:
+        emit([{**asdict(each.reduced), "means": FORMS[each.reduced.form], "original": part_data(each.original)}
+              for each in removed])  # fmt: skip
+        return
+    for each in removed:
+        told = each.reduced
+        pages = f", page{'' if len(told.pages) == 1 else 's'} {spans(told.pages)}" if told.pages else ""
+        click.echo(plain(f"── turn {told.turn}, entry {told.key.entry}, {told.kind}: {FORMS[told.form]}{pages}"))
+        for line in _told(each.original):
+            click.echo(line)
+    click.echo(f"{plural(len(removed), 'part')} taken out or reduced by entry {event}.", err=True)
+
+
+def _print(message: Message) -> None:
+    for part in message.parts:
+        for line in _told(part):
+            click.echo(line)
+
+
+def _told(part: Any) -> Iterator[str]:
+    match part:
+        case Text():
+            yield lines(part.text)
+        case ToolCall():
+            yield f"call {plain(part.name)} {plain(part.id)}"
+            yield lines(part.arguments)
+        case ToolResult():
+            yield f"result{' (error)' if part.error else ''} {plain(part.name)} {plain(part.call_id)}"
+            for inner in part.parts:
+                yield from _told(inner)
+        case Reasoning():
+            yield f"reasoning\n{lines(part.text)}" if part.text else "reasoning, kept by its provider"
+        case Image():
+            named = f"blob {part.digest}" if part.data is not None else part.url or part.file_id or ""
+            yield plain(f"image {part.media_type} {part.width}x{part.height} {named}")
+        case Opaque():
+            yield f"{plain(part.kind)}, carried through"
+
+
+def lines(text: str) -> str:
+    """A text for the terminal: its own line breaks and tabs, and nothing that a terminal would obey."""
+    return "\n".join("\t".join(map(plain, line.split("\t"))) for line in text.split("\n"))
+
+
+@click.command(epilog='Example:\n\n\b\n  microfiche search work.mf "disk full"')
+@record_argument
+@click.argument("text")
+@name_option
+@click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="So many at most.")
+@click.option("--skip", type=click.IntRange(0), default=0, help="Leave out so many of the newest.")
+@json_option
+def search(record: Path, text: str, name: str | None, limit: int, skip: int, as_json: bool) -> None:
+    """Find turns that hold the words of TEXT one behind the other, newest first.
+
+    Case and accents do not count; the last word may be the beginning of one. Without --name every
+    conversation is searched.
+    """
+    with opened(record) as held:
+        chat = picked(held, name) if name is not None else None
+        hits = held.search(text, chat.name if chat is not None else None, limit, skip)
+        found = [(hit, held.entry(hit.entry)) for hit in hits]
+    if as_json:
+        emit([{**hit._asdict(), "text": gist(entry.message) if entry.message else ""} for hit, entry in found])
+        return
+    for hit, entry in found:
+        front = f"{plain(hit.conversation)}  turn {hit.turn}  entry {hit.entry}  "
+        said = gist(entry.message) if entry.message is not None else ""
+        click.echo(front + fitted(_around(said, text), max(room() - len(front), 20)))
+    if not found:
+        click.echo("Nothing found.", err=True)
+
+
+def _around(said: str, text: str) -> str:
+    """The text from a little before the words that were looked for."""
+    words = text.split()
+    at = said.casefold().find(words[0].casefold()) if words else -1
+    return said if at < 20 else "…" + said[at - 15 :]
+
+
+@dataclass(slots=True)
+class _Stretch:
+    """Entries of the tree that follow each other with nothing between them; what follows the last."""
+
+    entries: list[Entry]
+    branches: list[_Stretch] = field(default_factory=list)
+
+
+@click.command(epilog="Example:\n\n\b\n  microfiche tree work.mf")
+@record_argument
+@name_option
+@json_option
+def tree(record: Path, name: str | None, as_json: bool) -> None:
+    """Show the tree of each conversation: branches, checkpoints, passes, forks, and the tip.
+
+    A line is a stretch of turns with what was asked in it first and answered last. branch moves the
+    tip to any entry listed.
+    """
+    with opened(record) as held:
+        chats = [picked(held, name)] if name is not None else [held.conversation(c.name) for c in held.conversations()]
+        forks = list(held.entries(kind="fork"))
+        told = [(_roots(chat), chat) for chat in chats]
+        if as_json:
+            emit([_tree_data(chat, roots, forks) for roots, chat in told])
+            return
+        for roots, chat in told:
+            origin = next((f" ({marker(fork)})" for fork in forks if fork.conversation == chat.name), "")
+            where = "the beginning" if chat.tip is None else f"entry {chat.tip}"
+            click.echo(fitted(f"{chat.name}{origin}: the tip is {where}"))
+            for line in _drawn(chat, roots, forks):
+                click.echo(line)
+
+
+def _roots(chat: Conversation) -> list[_Stretch]:
+    """The tree as stretches, cut where branches part and at the tip."""
+    tip = chat.tip
+    children: dict[int | None, list[Entry]] = {}
+    for entry in chat.record.entries(conversation=chat.name):
+        if entry.on_path:
+            children.setdefault(entry.parent, []).append(entry)
+    roots: list[_Stretch] = []
+    waiting = [(root, roots) for root in children.get(None, [])]
+    while waiting:
+        entry, siblings = waiting.pop()
+        stretch = _Stretch([entry])
+        siblings.append(stretch)
+        while len(after := children.get(entry.id, [])) == 1 and entry.id != tip:
+            entry = after[0]
+            stretch.entries.append(entry)
+        waiting += [(child, stretch.branches) for child in reversed(after)]
+    roots.reverse()
+    return roots
+
+
+def _summary(stretch: _Stretch) -> tuple[str, str]:
+    """What the user said first in a stretch and the assistant last."""
+    said = [entry.message for entry in stretch.entries if entry.message is not None]
+    asked = next((message.text for message in said if message.role == "user" and message.text.strip()), "")
+    answers = (message.text for message in reversed(said) if message.role == "assistant" and message.text.strip())
+    return asked, next(answers, "")
+
+
+def _drawn(chat: Conversation, roots: Sequence[_Stretch], forks: Sequence[Entry]) -> Iterator[str]:
+    labels = list(chat.thread.labels().values())
+    waiting = _below(roots, "")
+    while waiting:
+        stretch, indent, last = waiting.pop()
+        first, end = stretch.entries[0], stretch.entries[-1]
+        tip = "  <- tip" if end.id == chat.tip else ""
+        turns = f"turns {first.turn}-{end.turn}" if first.turn != end.turn else f"turn {first.turn}"
+        ids = f"entries {first.id}-{end.id}" if first.id != end.id else f"entry {first.id}"
+        asked, answered = _summary(stretch)
+        said = " -> ".join(f'"{fitted(each, 60)}"' for each in (asked, answered) if each)
+        front = f"{indent}{'└─ ' if last else '├─ '}"
+        left = max(room() - len(front) - len(tip), 20)
+        yield front + fitted(f"{turns}, {ids}  {said}", left) + tip
+        below = indent + ("   " if last else "│  ")
+        bar = "│  " if stretch.branches else "   "
+        for line in _beneath(chat, stretch, labels, forks):
+            yield f"{below}{bar}{fitted(line, max(room() - len(below) - 3, 20))}"
+        waiting += _below(stretch.branches, below)
+
+
+def _below(branches: Sequence[_Stretch], indent: str) -> list[tuple[_Stretch, str, bool]]:
+    """Branches in the order of a stack: each with its indent and whether it is the last."""
+    return [(branch, indent, branch is branches[-1]) for branch in reversed(branches)]
+
+
+def _beneath(chat: Conversation, stretch: _Stretch, labels: Sequence[Label], forks: Sequence[Entry]) -> Iterator[str]:
+    """The events of a stretch, and what stands on its entries."""
+    ids = {entry.id for entry in stretch.entries}
+    for entry in stretch.entries:
+        if entry.kind != "message":
+            yield f"entry {entry.id}: {marker(entry)}"
+    for label in labels:
+        if label.entry in ids:
+            yield f"entry {label.entry}: checkpoint {label.name}"
+    for fork in forks:
+        if fork.about in ids and fork.payload["from"] == chat.name:
+            yield f"entry {fork.about}: forked as {fork.conversation}"
+
+
+def _tree_data(chat: Conversation, roots: Sequence[_Stretch], forks: Sequence[Entry]) -> dict[str, Any]:
+    own = next((fork for fork in forks if fork.conversation == chat.name), None)
+    stretches: list[dict[str, Any]] = []
+    waiting = list(reversed(roots))
+    while waiting:
+        stretch = waiting.pop()
+        first, end = stretch.entries[0], stretch.entries[-1]
+        asked, answered = _summary(stretch)
+        stretches.append(
+            {
+                "parent": first.parent,
+                "entries": [first.id, end.id],
+                "turns": [first.turn, end.turn],
+                "tip": end.id == chat.tip,
+                "asked": asked,
+                "answered": answered,
+                "events": [
+                    {"entry": e.id, "kind": e.kind, "what": marker(e)} for e in stretch.entries if e.kind != "message"
+                ],
+            }
+        )
+        waiting += reversed(stretch.branches)
+    return {
+        "conversation": chat.name,
+        "tip": chat.tip,
+        "turns": chat.thread.standing.turns,
+        "forked_from": {"conversation": own.payload["from"], "entry": own.about} if own is not None else None,
+        "stretches": stretches,
+        "checkpoints": {label.name: label.entry for label in chat.thread.labels().values()},
+        "forks": [{"conversation": f.conversation, "entry": f.about} for f in forks if f.payload["from"] == chat.name],
+    }

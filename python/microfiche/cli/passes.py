@@ -1,0 +1,235 @@
+"""Contexts of a record's conversation: ``context``, ``shake``, ``retry``, and ``compact`` on a record."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from microfiche import formats
+from microfiche import models as catalogue
+from microfiche.conversation import Conversation, Options
+from microfiche.errors import BadInput
+from microfiche.fit import Context
+from microfiche.ladder.budget import Policy, budget_for
+from microfiche.models import FIDELITIES, Fidelity
+from microfiche.transfer import standing_options
+from microfiche.views.window import composition
+
+from .contexts import deliver, tokens
+from .files import plain, print_table, read_bytes, table
+from .record import emit, json_option, name_option, opened, picked, record_argument
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a context is asked for with on the command line."""
+
+    model: str
+    budget: int | None
+    wire: str | None
+    fidelity: Fidelity
+    vision: bool | None
+    system: Path | None
+    tools: Path | None
+
+    def options(self, chat: Conversation) -> Options:
+        """Options for the conversation; system prompt and tools are those of its import if none are given."""
+        found = catalogue.find(self.model, self.vision)
+        if self.budget is None and found.context_window is None:
+            raise click.UsageError(f"the context window of {self.model} is not known: give --budget")
+        wire = self.wire or chat.state().wire() or found.wire
+        options = standing_options(chat, wire)
+        options |= {"budget": self.budget, "fidelity": self.fidelity, "vision": self.vision, "format": self.wire}
+        if self.system is not None:
+            options["system"] = system_of(self.system)
+        if self.tools is not None:
+            options["tools"] = tools_of(self.tools)
+        return options
+
+
+def system_of(path: Path) -> str:
+    """The system prompt that stands in a file."""
+    try:
+        return read_bytes(path).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"not UTF-8 at byte {error.start}", str(path), "save it as UTF-8") from error
+
+
+def tools_of(path: Path) -> list[Any]:
+    """The native tool definitions that stand in a file, as a JSON list."""
+    try:
+        value = json.loads(read_bytes(path))
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"not JSON ({error})", str(path), "give a list of tool definitions") from error
+    if not isinstance(value, list):
+        raise BadInput("not a list", str(path), "give a list of tool definitions")
+    return value
+
+
+def _asking(command: Callable[..., None]) -> Callable[..., None]:
+    """The options of every command that makes a context."""
+    for option in reversed(
+        (
+            click.option("--model", required=True, metavar="MODEL", help="The model that the context is for."),
+            click.option(
+                "--budget",
+                metavar="N",
+                callback=tokens,
+                help="Input tokens of the whole request.  [default: 0.8 x (window - output reserve)]",
+            ),
+            click.option(
+                "--format",
+                "wire",
+                type=click.Choice(formats.WIRES),
+                help="The form of the request.  [default: that of the conversation]",
+            ),
+            click.option(
+                "--fidelity",
+                type=click.Choice(FIDELITIES),
+                default="exact",
+                show_default=True,
+                help="How well the model has to read the pages.",
+            ),
+            click.option(
+                "--vision/--no-vision", default=None, help="Whether the model reads images.  [default: the catalogue's]"
+            ),
+            click.option(
+                "--system",
+                type=click.Path(path_type=Path),
+                metavar="FILE",
+                help="The system prompt.  [default: that of the import]",
+            ),
+            click.option(
+                "--tools",
+                type=click.Path(path_type=Path),
+                metavar="FILE",
+                help="Native tool definitions, a JSON list.  [default: those of the import]",
+            ),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+_ROWS = {
+    "system": "system prompt",
+    "tools": "tools",
+    "text": "messages",
+    "images": "images",
+    "pages": "pages and what stands beside them",
+    "pins": "pins",
+    "summaries": "summaries",
+    "learnt": "learnt from refusals",
+}
+
+
+@click.command(epilog="Example:\n\n\b\n  microfiche context work.mf --model claude-opus-5")
+@record_argument
+@_asking
+@name_option
+@json_option
+def context(record: Path, name: str | None, as_json: bool, **asked: Any) -> None:
+    """Show what fills the window of the next call, and how much is free. Nothing is recorded.
+
+    Over the threshold the next call makes a pass first: then the context after it is shown.
+    """
+    with opened(record) as held:
+        chat = picked(held, name)
+        options = Asked(**asked).options(chat)
+        made = chat.preview(model=asked["model"], **options)
+        state = chat.state()
+        spent = composition(made, state.history(made.receipt.format).pins)
+        pass_due = made.plan != state.plan and bool(made.plan or state.plan)
+    found = catalogue.find(asked["model"], asked["vision"])
+    budget = budget_for(found, Policy(), asked["budget"]).tokens
+    told = {"conversation": chat.name, "model": made.receipt.model, "format": made.receipt.format}
+    if as_json:
+        emit({**told, "budget": budget, "tokens": made.tokens, "spent": spent, "free": budget - made.tokens,
+              "pages": len(made.pages), "pass_due": pass_due})  # fmt: skip
+        return
+    click.echo(plain(f"{chat.name} for {made.receipt.model} ({made.receipt.format}), budget {budget:,} tokens"))
+    click.echo()
+    rows = table(_="left", tokens="right", share="right")
+    for kind, number in [*spent.items(), ("free", budget - made.tokens)]:
+        if number or kind not in ("summaries", "learnt"):
+            rows.add_row(_ROWS.get(kind, kind), f"{number:,}", f"{number / budget:.1%}")
+    rows.add_row("budget", f"{budget:,}", "100.0%")
+    print_table(rows)
+    if pass_due:
+        click.echo("\nOver the threshold: the next call makes a pass first. This is the context after it.")
+
+
+@click.command(epilog="Example:\n\n\b\n  microfiche shake work.mf --model claude-opus-5 --out out/")
+@record_argument
+@click.option("--only", type=click.Choice(("elide", "images")), help="One of the reducers.  [default: both]")
+@_asking
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Where the context goes, as for compact.")
+@name_option
+@json_option
+@click.pass_context
+def shake(
+    ctx: click.Context,
+    /,
+    record: Path,
+    only: str | None,
+    out: Path | None,
+    name: str | None,
+    as_json: bool,
+    **asked: Any,
+) -> None:
+    """Run the free reducers: old tool results (elide) become a line each, old screenshots (images) a marker.
+
+    No pages are drawn. The pass is recorded as an event, and undo takes it back.
+    """
+    with opened(record, write=True) as held:
+        chat = picked(held, name)
+        made = chat.shake(only, model=asked["model"], **Asked(**asked).options(chat))
+        title, event = title_of(record, chat), chat.tip
+    deliver(ctx, made, title, out, as_json, f"Recorded as entry {event}.", {"entry": event})
+
+
+@click.command(epilog="Example:\n\n\b\n  microfiche retry work.mf --out out/")
+@record_argument
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Where the context goes, as for compact.")
+@name_option
+@json_option
+@click.pass_context
+def retry(ctx: click.Context, record: Path, out: Path | None, name: str | None, as_json: bool) -> None:
+    """Make the context of the failed attempt again, to send it again.
+
+    Nothing failed since the last message, and a conversation without messages, are different errors.
+    """
+    with opened(record, write=True) as held:
+        chat = picked(held, name)
+        made = chat.retry()
+        title = title_of(record, chat)
+    deliver(ctx, made, title, out, as_json)
+
+
+def compact_record(
+    ctx: click.Context, record: Path, name: str | None, asked: Asked, out: Path | None, dry_run: bool, as_json: bool
+) -> None:
+    """``compact`` on a record: the pass is an event of it; with ``dry_run`` nothing is recorded."""
+    with opened(record, write=not dry_run) as held:
+        chat = picked(held, name)
+        options = asked.options(chat)
+        made: Context
+        if dry_run:
+            made = chat.preview(model=asked.model, force=True, **options)
+        else:
+            made = chat.compact(model=asked.model, **options)
+        title = title_of(record, chat)
+        event = None if dry_run else chat.tip
+    closing = "Nothing was recorded (--dry-run)." if dry_run else f"Recorded as entry {event}."
+    deliver(ctx, made, title, None if dry_run else out, as_json, closing, {"entry": event})
+
+
+def title_of(record: Path, chat: Conversation) -> str:
+    """What a receipt is headed with."""
+    turns = len(chat.state().history(chat.state().wire()).turns()[1])
+    return f"{record}, {chat.name} ({turns:,} turn{'' if turns == 1 else 's'})"

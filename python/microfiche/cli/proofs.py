@@ -1,0 +1,145 @@
+"""That a record is what was written, and copies of it: ``verify``, ``export``, ``backup``."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sys
+from pathlib import Path
+
+import click
+
+from microfiche import formats
+from microfiche.errors import Damaged
+from microfiche.record import Head, Verdict
+from microfiche.transfer import export_messages
+from microfiche.views.thread import data, events, markdown
+
+from .files import plain, read_bytes, write_one
+from .record import emit, json_option, name_option, opened, picked, record_argument
+
+
+def _head(ctx: click.Context, param: click.Parameter, value: str | None) -> Head | None:
+    """A head as verify prints it: ``123:9f86d0…``."""
+    if value is None:
+        return None
+    found = re.fullmatch(r"([0-9]{1,18})[: ]([0-9a-fA-F]{64})", value.strip())
+    if found is None:
+        raise click.BadParameter(f"{value!r} is not SIZE:ROOT, a number and 64 hexadecimal digits")
+    return Head(int(found[1]), found[2].lower())
+
+
+@click.command(epilog="Example:\n\n\b\n  microfiche verify work.mf --heads kept.heads")
+@record_argument
+@click.option("--head", callback=_head, metavar="SIZE:ROOT", help="A head that was kept elsewhere.")
+@click.option(
+    "--heads", type=click.Path(path_type=Path), metavar="FILE", help="A list of heads that was kept elsewhere."
+)
+@click.option("--derived", is_flag=True, help="Hold the search and the indexes against the entries too.")
+@json_option
+@click.pass_context
+def verify(
+    ctx: click.Context, record: Path, head: Head | None, heads: Path | None, derived: bool, as_json: bool
+) -> None:
+    """Check that everything a record holds is what was written, and print its head.
+
+    Every entry and blob is read and every hash made anew. Keep the head that is printed, or a copy of
+    RECORD.heads, where nobody who can write the record can: only against these do a cut tail and a
+    rewritten record show. Not sound: exit code 3.
+    """
+    if heads is not None:
+        read_bytes(heads)  # a list that cannot be read is no fault of the record
+    try:
+        with opened(record) as held:
+            verdict = held.verify(head, heads, derived)
+    except Damaged as error:
+        verdict = Verdict(False, 0, "", 0, error.entry, error.where, error.what)
+    if as_json:
+        names = ("sound", "size", "root", "heads", "entry", "where", "reason")
+        emit({name: getattr(verdict, name) for name in names})
+    elif verdict:
+        against = f"; {verdict.heads:,} heads from outside the file fit" if verdict.heads else ""
+        click.echo(f"Sound: {verdict.size:,} entries{against}.")
+        click.echo(f"head       {verdict.size}:{verdict.root}")
+    else:
+        click.echo(plain(f"Not sound: {verdict.where}: {verdict.reason}" if verdict.where
+                         else f"Not sound: {verdict.reason}"))  # fmt: skip
+    if not verdict:
+        ctx.exit(3)
+
+
+@click.command(epilog="Example:\n\n\b\n  microfiche export work.mf --markdown --out work.md")
+@record_argument
+@click.option("--messages", is_flag=True, help="The native messages of the path, as they came.")
+@click.option("--markdown", "as_markdown", is_flag=True, help="The path to read, with a marker for each event.")
+@json_option
+@name_option
+@click.option("--format", "wire", type=click.Choice(formats.WIRES), help="With --messages: another form for them.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write there, not to standard output.")
+def export(
+    record: Path,
+    messages: bool,
+    as_markdown: bool,
+    as_json: bool,
+    name: str | None,
+    wire: str | None,
+    out: Path | None,
+) -> None:
+    """Write all of a record as lines of JSON, from which import makes an equal one.
+
+    With --messages, --markdown or --json it is the path of one conversation: the native messages (the
+    whole request body if one was imported), a text for people, or its entries as one list.
+    """
+    if messages + as_markdown + as_json > 1:
+        raise click.UsageError("give one of --messages, --markdown and --json")
+    if wire is not None and not messages:
+        raise click.UsageError("--format goes with --messages")
+    if name is not None and not (messages or as_markdown or as_json):
+        raise click.UsageError("--name goes with --messages, --markdown or --json: all of a record is exported else")
+    with opened(record) as held:
+        if not (messages or as_markdown or as_json):
+            if out is None:
+                held.export(sys.stdout)
+                return
+            whole = io.StringIO()
+            held.export(whole)
+            write_one(out, whole.getvalue().encode("ascii"))
+            return
+        chat = picked(held, name)
+        if as_markdown:
+            text = "".join(markdown(chat))
+        elif as_json:
+            text = json.dumps([data(entry) for entry in events(chat)], indent=1) + "\n"
+        else:
+            value, notes = export_messages(chat, wire)
+            text = json.dumps(value, indent=1) + "\n"
+            for note in notes:
+                click.echo(plain(f"{note.where}: {note.what}"), err=True)
+    _put(text, out)
+
+
+def _put(text: str, out: Path | None) -> None:
+    """Write a text as UTF-8; a lone surrogate becomes an escape, since UTF-8 has no word for it."""
+    encoded = text.encode("utf-8", "backslashreplace")
+    if out is not None:
+        write_one(out, encoded)
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(encoded)
+        sys.stdout.buffer.flush()
+
+
+@click.command(epilog="Example:\n\n\b\n  microfiche backup work.mf copy.mf")
+@record_argument
+@click.argument("copy", type=click.Path(path_type=Path))
+@json_option
+def backup(record: Path, copy: Path, as_json: bool) -> None:
+    """Copy a record, while others write to it, to a new file COPY, and print the head of the copy."""
+    with opened(record) as held:
+        size, root = held.backup(copy)
+    if as_json:
+        emit({"copy": str(copy), "size": size, "root": root})
+    else:
+        click.echo(plain(f"Copied {size:,} entries to {copy}."))
+        click.echo(f"head       {size}:{root}")

@@ -1,0 +1,78 @@
+"""What the commands on a record share: opening it, finding the conversation, printing lines that fit."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from rich.cells import cell_len, set_cell_size
+
+from microfiche.conversation import Conversation, Record
+from microfiche.errors import BadInput
+
+from .files import plain
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+_MAGIC = b"SQLite format 3\0"
+_NARROWEST = 40
+_ANYWHERE = 100
+"""Cells of a line where no terminal says how many it has."""
+
+record_argument = click.argument("record", type=click.Path(path_type=Path))
+name_option = click.option("--name", metavar="NAME", help="The conversation.  [default: the only one of the record]")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def is_record(path: Path) -> bool:
+    """Whether a file is a database, and so no session."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_MAGIC)) == _MAGIC
+    except OSError:
+        return False
+
+
+def opened(path: Path, write: bool = False) -> Record:
+    """The record of a file, which has to be there."""
+    if not path.exists():
+        raise BadInput("there is no such file", str(path), "check the name, or import a session into it first")
+    return Record.open(path, create=False, read_only=not write)
+
+
+def picked(record: Record, name: str | None) -> Conversation:
+    """The conversation of that name; without a name, the only one."""
+    names = [each.name for each in record.conversations()]
+    listed = ", ".join(names[:20]) + (f" and {len(names) - 20:,} more" if len(names) > 20 else "")
+    if name is None:
+        if not names:
+            raise BadInput("the record holds no conversation", str(record.path), "import a session into it first")
+        if len(names) > 1:
+            raise click.UsageError(f"the record holds several conversations: give --name, one of {plain(listed)}")
+        name = names[0]
+    elif name not in names:
+        raise BadInput(f"no conversation {name!r}", str(record.path), f"there are {listed or 'none'}")
+    return record.conversation(name)
+
+
+def emit(value: Any) -> None:
+    """Print a value as JSON in ASCII, so that any string survives."""
+    click.echo(json.dumps(value, indent=1))
+
+
+def room() -> int:
+    """Cells of a line of the terminal."""
+    return max(shutil.get_terminal_size((_ANYWHERE, 24)).columns, _NARROWEST)
+
+
+def fitted(text: str, left: int | None = None) -> str:
+    """A text as one line that fits; wide characters take two cells."""
+    left = room() if left is None else left
+    line = plain(" ".join(text[: 4 * left + 200].split()))
+    if cell_len(line) <= left and len(text) <= 4 * left + 200:
+        return line
+    return set_cell_size(line, left - 1).rstrip() + "…"
