@@ -30,10 +30,14 @@ from microfiche.errors import (
 from microfiche.fit import Context
 from microfiche.ladder.budget import Policy, budget_for
 from microfiche.ladder.difference import difference
-from microfiche.ladder.plan import Plan
+from microfiche.ladder.elide import PLACEHOLDER_VERSION
+from microfiche.ladder.plan import VERSION as PLAN
+from microfiche.ladder.summarize import Summarizer
 from microfiche.messages import History, Message, Text, ToolCall
 from microfiche.models import Fidelity
-from microfiche.path import NOTHING, PathState, Pin, fold
+from microfiche.pages import guide
+from microfiche.pages.render import GRAMMAR
+from microfiche.path import NOTHING, PathState, Pin, Sheet, fold
 from microfiche.record import Draft, Entry, Label, Ref
 from microfiche.recovery import cure, smaller
 from microfiche.refusal import refusal
@@ -43,6 +47,11 @@ PIN_KINDS = ("definition", "decision", "parameter", "question")
 
 CLAIM_KINDS = ("query", "document", "execution", "check")
 """What a claim may rest on."""
+
+VERSIONS = {"plan": PLAN, "grammar": GRAMMAR, "guide": guide.VERSION, "placeholder": PLACEHOLDER_VERSION}
+"""Of what a context is made by, as a pass records them."""
+
+_SUMMARY_FAILED = "summary_failed"
 
 _PIN_SHARE = 0.10
 """Share of the budget that pins may take."""
@@ -70,6 +79,7 @@ class Options(TypedDict, total=False):
     fidelity: Fidelity
     vision: bool | None
     format: str | None
+    summarize: Summarizer | None
 
 
 class Record(record.Record):
@@ -125,8 +135,11 @@ class Conversation:
         """Add native messages that leave no call open: one transaction, durable when it returns.
 
         ``context`` is the one that the assistant's message was produced under: its digest is kept
-        with the message, and so is the ``usage`` that the provider reported. ``format`` names the
-        wire where the messages do not tell.
+        with the message, with all that it takes to make that context again, and so is the ``usage``
+        that the provider reported. ``format`` names the wire where the messages do not tell.
+
+        A rewind that the model asked for by a tool in these messages follows them in the same
+        transaction: they stay on the path that is left.
 
         Raises :class:`~microfiche.errors.TurnOpen`, which names the calls without a result, and
         :class:`~microfiche.errors.Conflict`.
@@ -136,7 +149,7 @@ class Conversation:
         history = formats.read(native, format, where=self.name, prefer=prefer)
         told: dict[str, Any] = {}
         if context is not None:
-            told = {"context": context.digest, "model": context.receipt.model, "estimate": context.tokens}
+            told = _call(context)
         if usage is not None:
             told["usage"] = formats.common.plain(usage)
         first = next((at for at, each in enumerate(history.messages) if each.role == "assistant"), 0)
@@ -181,29 +194,35 @@ class Conversation:
         return self._projected(model, options, force)
 
     def _context(self, model: str, options: Options, why: str, force: bool = False) -> Context:
-        before = self.state().plan
+        before = self.state()
         made = self._projected(model, options, force)
-        if (made.plan or before) and made.plan != before:
-            self._record(before, made, why)
+        for rung in made.receipt.rungs:
+            if rung.reason.startswith(_SUMMARY_FAILED):
+                self.thread.side("failure", self.tip, {"error": "summary", "what": rung.reason})
+        if (made.plan or before.plan) and made.plan != before.plan:
+            return replace(made, entry=self._record(before, made, why).id)
         return made
 
     def _projected(self, model: str, options: Options, force: bool) -> Context:
-        state = self.state()
+        tip = self.thread.tip
+        state = self.state(tip)
         self._check_pins(state, model, options)
         asked = {name: value for name, value in options.items() if name != "pending"}
         wire = options.get("format") or state.wire() or models.find(model, options.get("vision")).wire
-        pending = options.get("pending") or []
+        pending = formats.common.plain(options.get("pending") or [])
         native = pending if isinstance(pending, list) else [pending]
         waiting = formats.read(native, prefer=wire).messages if native else []
-        return fit.fit(
+        made = fit.fit(
             state.history(wire, waiting),
             model=model,
-            plan=state.plan if state.plan else None,
+            # The places of parts that a plan names are those of its wire.
+            plan=state.plan if state.plan and state.planned == wire else None,
             ratio=self.ratio(models.find(model).id),
             spared=tuple(state.spared),
             force=force,
             **asked,  # type: ignore[arg-type]
         )
+        return replace(made, asked=made.asked | {"pending": native or None}, entry=tip)
 
     def _check_pins(self, state: PathState, model: str, options: Options) -> None:
         """Pins that fill their share of the budget are an error: they would push out what they are for."""
@@ -218,25 +237,30 @@ class Conversation:
             named = ", ".join(f"{entry} ({tokens:,} tokens)" for entry, tokens in weights.items())
             raise PinsTooLarge(f"pins take {taken:,} of {limit:,} tokens: {named}", self.name, "unpin some of them")
 
-    def _record(self, before: Plan, made: Context, why: str) -> Entry:
-        """Put a pass on the path: when, why, what it changed, digests of new pages, tokens before and after."""
-        receipt, plan = made.receipt, made.plan
-        spots = (plan.elided.keys() - before.elided.keys()) | (plan.dropped.keys() - before.dropped.keys())
-        turns = [spot[0] for spot in spots]
+    def _record(self, state: PathState, made: Context, why: str) -> Entry:
+        """Put a pass on the path: when, why, what it changed, its new pages, tokens before and after."""
+        before, receipt, plan = state.plan, made.receipt, made.plan
+        turns = [spot[0] for spot in (plan.elided.keys() - before.elided.keys())]
+        turns += [spot[0] for spot in (plan.dropped.keys() - before.dropped.keys())]
         turns += [turn for span in plan.omitted if span not in before.omitted for turn in span]
+        turns += [turn for each in plan.summaries if each not in before.summaries for turn in (each.first, each.last)]
         if plan.archive is not None:
             paged = before.archive.last if before.archive is not None else plan.archive.first - 1
             turns += [paged + 1, plan.archive.last] if plan.archive.last > paged else []
         payload = {
             "why": why,
-            "model": receipt.model,
             "span": [min(turns, default=0), max(turns, default=0)],
             "plan": difference(before, plan),
+            "wire": receipt.format,
+            "pages": Sheet.patch(state.sheets, made.drawn),
             "before": {"tokens": receipt.before.tokens, "images": receipt.before.images},
             "after": {"tokens": receipt.after.tokens, "images": receipt.after.images},
             "rungs": [[rung.rung, rung.reason, rung.after.tokens] for rung in receipt.rungs],
-            "context": made.digest,
+            "versions": VERSIONS,
+            **_call(replace(made, entry=None)),
         }
+        if made.asked["pending"] is not None:
+            payload["pending"] = made.asked["pending"]
         return self.thread.append_event("compaction", payload)
 
     def ratio(self, model: str) -> float:
@@ -479,13 +503,30 @@ def as_call(call: Any) -> ToolCall:
     return ToolCall(str(id), name, text)
 
 
+def _call(context: Context) -> dict[str, Any]:
+    """What is kept of a call, so that its context can be made again: see :mod:`microfiche.auditing`.
+
+    The system prompt and the tools are one text, so that the record keeps long ones once.
+    """
+    asked = {name: formats.common.plain(context.asked.get(name)) for name in ("system", "tools")}
+    told: dict[str, Any] = {
+        "context": context.digest,
+        "model": context.receipt.model,
+        "estimate": context.tokens,
+        "asked": json.dumps(asked | {"format": context.receipt.format}, default=str),
+    }
+    if context.entry is not None:
+        told["at"] = Ref(context.entry)
+    return told
+
+
 def _failure(error: Any, context: Context | None) -> dict[str, Any]:
     told: dict[str, Any] = {"error": type(error).__name__, "what": str(error)[:2000]}
     found = refusal(error)
     if found is not None:
         told |= {"kind": found.kind, "used": found.used, "limit": found.limit, "max_tokens": found.max_tokens}
     if context is not None:
-        told |= {"context": context.digest, "model": context.receipt.model, "estimate": context.tokens}
+        told |= _call(context)
         asked = {name: value for name, value in context.asked.items() if value is not None}
         told["request"] = asked | {"policy": asdict(asked["policy"])} if "policy" in asked else asked
     return told

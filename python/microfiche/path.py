@@ -6,14 +6,15 @@ made again from the record alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from microfiche.formats import convert
 from microfiche.ladder.difference import apply
 from microfiche.ladder.plan import Plan
 from microfiche.messages import History, Message
+from microfiche.pages.render import Page, Segment, cut
 from microfiche.record import Entry
 
 NOTHING = Plan()
@@ -28,21 +29,87 @@ class Pin:
     text: str
 
 
+class Sheet(NamedTuple):
+    """What the record keeps of a page: all of its identity, and where on the pages its text stands.
+
+    ``depth`` is bits of a pixel; ``turns`` the first and last on it; ``start`` and ``end`` as in
+    :class:`~microfiche.pages.render.Page`.
+    """
+
+    number: int
+    width: int
+    height: int
+    depth: int
+    digest: str
+    turns: tuple[int, int]
+    start: tuple[int, int]
+    end: tuple[int, int]
+
+    @classmethod
+    def of(cls, page: Page) -> Sheet:
+        turns = (min(page.turns, default=0), max(page.turns, default=0))
+        depth = 2 if page.ink == "grey" else 1
+        return cls(page.number, page.width, page.height, depth, page.digest, turns, page.start, page.end)
+
+    @staticmethod
+    def patch(old: Sequence[Sheet], pages: Iterable[Page]) -> dict[str, Any]:
+        """What :meth:`patched` needs to make the sheets of these pages of the ``old`` ones: those after the first new.
+
+        A full page stays as it is, so that a pass names its own pages and no others.
+        """
+        new = [Sheet.of(page) for page in pages]
+        keep = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+        return {"keep": keep, "then": [list(each) for each in new[keep:]]}
+
+    @staticmethod
+    def patched(old: Sequence[Sheet], patch: dict[str, Any]) -> tuple[Sheet, ...]:
+        then = (
+            Sheet(number, width, height, depth, digest, tuple(turns), tuple(start), tuple(end))
+            for number, width, height, depth, digest, turns, start, end in patch["then"]
+        )
+        return (*old[: patch["keep"]], *then)
+
+    def page(self, turns: Iterable[int], document: Sequence[Segment]) -> Page:
+        """A page that stands for this one where its pixels are not needed: its file is its digest.
+
+        ``turns`` are the numbers that turns have, ``document`` is what was drawn.
+        """
+        first, last = self.turns
+        return Page(
+            png=f"page {self.number} {self.digest}".encode("ascii"),
+            width=self.width,
+            height=self.height,
+            number=self.number,
+            cell=(0, 0),
+            ink="grey" if self.depth == 2 else "mono",
+            segments=cut(document, self.start, self.end),
+            start=self.start,
+            end=self.end,
+            turns=tuple(turn for turn in turns if first <= turn <= last),
+            escapes={},
+            cells=0,
+            digest=self.digest,
+        )
+
+
 @dataclass(slots=True)
 class PathState:
     """What a path amounts to at its end.
 
     ``messages`` are all that were said, each with its turn and the wire its native objects are of.
-    ``plan`` is the plan in force; ``spared`` the turns of undone passes, as ranges; ``events`` the
-    entries that changed the plan, oldest first.
+    ``plan`` is the plan in force, ``planned`` the wire that its places of parts hold for, ``sheets`` its
+    pages in their order; ``spared`` the turns of undone passes, as ranges; ``events`` the entries that changed
+    the plan, oldest first.
     """
 
     messages: list[tuple[Entry, Message]] = field(default_factory=list)
     plan: Plan = NOTHING
+    planned: str = ""
+    sheets: tuple[Sheet, ...] = ()
     spared: list[tuple[int, int]] = field(default_factory=list)
     pins: dict[int, Pin] = field(default_factory=dict)
     events: list[Entry] = field(default_factory=list)
-    _plans: dict[int, Plan] = field(default_factory=dict)
+    _before: dict[int, tuple[Plan, str, tuple[Sheet, ...]]] = field(default_factory=dict)
 
     def add(self, entry: Entry) -> None:
         """Take one more entry of the path into account."""
@@ -50,18 +117,19 @@ class PathState:
             self.messages.append((entry, entry.message))
         match entry.kind:
             case "compaction":
-                self._plans[entry.id] = self.plan
+                self._before[entry.id] = (self.plan, self.planned, self.sheets)
                 self.plan = apply(self.plan, entry.payload["plan"])
+                self.planned = entry.payload["wire"]
+                self.sheets = Sheet.patched(self.sheets, entry.payload["pages"])
                 self.events.append(entry)
             case "undo":
                 undone = next(each for each in self.events if each.id == entry.about)
-                self.plan = self._plans.get(undone.id, NOTHING)
+                self.plan, self.planned, self.sheets = self._before[undone.id]
                 first, last = undone.payload["span"]
                 self.spared.append((first, last))
                 self.events.append(entry)
             case "trim":
-                trimmed = (entry.payload["first"], entry.payload["last"])
-                self.plan = replace(self.plan, archive=None, summaries=(), omitted=(trimmed,))
+                # The pass before it left the stretch out; the trim says that this was a resume.
                 self.events.append(entry)
             case "pin":
                 self.pins[entry.id] = Pin(entry.id, entry.payload["kind"], entry.payload["text"])
@@ -72,7 +140,7 @@ class PathState:
 
     def plan_before(self, event: int) -> Plan:
         """The plan that stood before a compaction of this path."""
-        return self._plans[event]
+        return self._before[event][0]
 
     @property
     def compactions(self) -> list[Entry]:

@@ -110,14 +110,21 @@ def large_texts(turn: Turn) -> dict[Spot, str]:
     }
 
 
-def with_digests(
-    shortened: Mapping[Spot, Shortened], pages: Mapping[Spot, Sequence[Page]]
-) -> dict[Spot, Shortened]:
+def with_digests(shortened: Mapping[Spot, Shortened], pages: Mapping[Spot, Sequence[Page]]) -> dict[Spot, Shortened]:
     """The same with the digests of their pages as drawn."""
     return {
         spot: replace(each, pages=tuple(page.digest for page in pages[spot])) if spot in pages else each
         for spot, each in shortened.items()
     }
+
+
+def text_at(turn: Turn, spot: Spot) -> tuple[str, bool]:
+    """A text of a result, and whether the result is an error."""
+    result = turn.messages[spot[1]].parts[spot[2]]
+    assert isinstance(result, ToolResult)
+    text = result.parts[spot[3]]
+    assert isinstance(text, Text)
+    return text.text, result.error
 
 
 def draw_shortened(turns: Mapping[int, Turn], shortened: Mapping[Spot, Shortened]) -> dict[Spot, tuple[Page, ...]]:
@@ -131,22 +138,24 @@ def draw_shortened(turns: Mapping[int, Turn], shortened: Mapping[Spot, Shortened
         if each.form is None or not each.drawn:
             continue
         number = spot[0]
-        result = turns[number].messages[spot[1]].parts[spot[2]]
-        assert isinstance(result, ToolResult)
-        text = result.parts[spot[3]]
-        assert isinstance(text, Text)
         first = 1_000 * number + 1 + taken.get(number, 0)
-        pages[spot] = _draw(each, text.text, spot, result.error, first)
+        text, error = text_at(turns[number], spot)
+        pages[spot] = _draw(each, text, spot, error, first)
         taken[number] = taken.get(number, 0) + len(pages[spot])
     return pages
 
 
-def _draw(each: Shortened, text: str, spot: Spot, error: bool, first: int) -> tuple[Page, ...]:
-    assert each.form is not None
+def result_script(each: Shortened, text: str, spot: Spot, error: bool) -> Script:
+    """What stands on the pages of a shortened text."""
     script = Script()
     script.bar(spot, spot[0], "result error" if error else "result ok")
     script.text(spot, each.middle(text))
-    return tuple(each.form.draw(script.segments, first))
+    return script
+
+
+def _draw(each: Shortened, text: str, spot: Spot, error: bool, first: int) -> tuple[Page, ...]:
+    assert each.form is not None
+    return tuple(each.form.draw(result_script(each, text, spot, error).segments, first))
 
 
 def shares(sizes: Mapping[Spot, int], room: int) -> dict[Spot, int]:

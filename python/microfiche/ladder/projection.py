@@ -125,7 +125,7 @@ def draw_checked(source: Source, plan: Plan) -> Drawn:
 
 def draw_plan(source: Source, plan: Plan) -> Drawn:
     """Draw every page of the plan."""
-    standing = _standing(plan)
+    standing = standing_results(plan)
     turns = {turn.number: turn for turn in source.turns} if standing else {}
     script = archive_script(source, plan)
     pages = plan.archive.form.draw(script.segments) if plan.archive is not None else []
@@ -136,14 +136,14 @@ def drawn_already(source: Source, plan: Plan, pages: Sequence[Page]) -> Drawn:
     """The same of pages that are there already: all of the plan, in the order of :attr:`Projection.drawn`."""
     results: dict[Spot, tuple[Page, ...]] = {}
     end = len(pages)
-    for spot, each in sorted(_standing(plan).items(), reverse=True):
+    for spot, each in sorted(standing_results(plan).items(), reverse=True):
         if each.pages:
             results[spot] = tuple(pages[end - len(each.pages) : end])
             end -= len(each.pages)
     return Drawn(archive_script(source, plan), pages[:end], results)
 
 
-def _standing(plan: Plan) -> dict[Spot, Shortened]:
+def standing_results(plan: Plan) -> dict[Spot, Shortened]:
     """The shortened texts that stand behind the archive, neither left out nor elided since."""
     last = plan.archive.last if plan.archive is not None else 0
     gone = plan.gone
@@ -187,7 +187,7 @@ def _exact(source: Source, archive: Archive, script: Script, full: Sequence[Page
     by_number = {turn.number: turn for turn in source.turns}
     beside = set(archive.beside)
     for page in full:
-        for turn in _begun_on(script, page):
+        for turn in begun_on(script, page):
             if turn in beside:
                 for message in by_number[turn].messages:
                     shelf.stand(message.text if message.role == "user" else "")
@@ -248,7 +248,7 @@ def _middle(
         exact = {page.number: page.exact for page in archive.full if page.exact}
         for page in shown:
             group: list[Text | Image] = [Image(page.png, "image/png", page.width, page.height, owner="page")]
-            for turn in _begun_on(script, page):
+            for turn in begun_on(script, page):
                 group.extend(_stand_beside(by_number[turn], plan, turn in beside))
             if page.number in exact:
                 group.append(Text(guide.exact(page.number, exact[page.number])))
@@ -277,7 +277,7 @@ def _middle(
     )
 
 
-def _begun_on(script: Script, page: Page) -> Iterator[int]:
+def begun_on(script: Script, page: Page) -> Iterator[int]:
     """The turns whose first bar stands on the page, in order."""
     seen = 0
     first, last = page.start[0], page.end[0]

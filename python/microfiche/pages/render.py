@@ -27,6 +27,9 @@ Lines: TypeAlias = Literal["flow", "hard"]
 Level: TypeAlias = Literal["fastest", "default", "smallest"]
 Cell: TypeAlias = tuple[int, int]
 
+GRAMMAR: int = _core.GRAMMAR
+"""The version of the page grammar (docs/page-format.md) that this engine draws."""
+
 _KIND = re.compile(r"user|assistant|system|result ok|result error|call [A-Za-z0-9_.:-]{1,64}")
 _TURN_END = 1 << 64
 # Modes of Pillow that a PNG holds as they are; others are read as RGB.
@@ -183,7 +186,7 @@ def draw(
             number=sheet.number,
             cell=cell,
             ink=ink,
-            segments=_cut(document, sheet.start, sheet.end),
+            segments=cut(document, sheet.start, sheet.end),
             start=sheet.start,
             end=sheet.end,
             turns=tuple(sheet.turns),
@@ -195,7 +198,7 @@ def draw(
     ]
 
 
-def _cut(document: tuple[Segment, ...], start: tuple[int, int], end: tuple[int, int]) -> tuple[Segment, ...]:
+def cut(document: Sequence[Segment], start: tuple[int, int], end: tuple[int, int]) -> tuple[Segment, ...]:
     """The segments from one position up to another."""
     (first, begin), (last, stop) = start, end
     parts: list[Segment] = []
