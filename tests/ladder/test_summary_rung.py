@@ -78,7 +78,7 @@ def closed(native: Any, wire: str, fit: mf.Context) -> None:
     projection = project(source, mf.Plan.from_json(fit.plan.to_json()))
     sent = set(map(id, projection.messages))
     verbatim = {turn.number for turn in source.turns if {id(message) for message in turn.messages} <= sent}
-    treated = {spot[0] for spot in (*fit.plan.elided, *fit.plan.dropped)}
+    treated = {spot[0] for spot in (*fit.plan.elided, *fit.plan.dropped, *fit.plan.shortened)}
     paged = {turn for page in fit.pages for turn in page.turns}
     summarised = fit.plan.summarised
     omitted = set(fit.receipt.omitted_turns)
@@ -148,7 +148,8 @@ def test_the_rungs_go_in_order_and_the_summariser_comes_last() -> None:
     native = growing(2, 60).native("anthropic")
     asked = Asked()
     for budget, last in ((90_000, "elide"), (40_000, "snapshot"), (24_000, "summary")):
-        fit = mf.compact(native, model="claude-opus-5", budget=budget, summarize=asked)
+        policy = mf.Policy(target=1)
+        fit = mf.compact(native, model="claude-opus-5", budget=budget, summarize=asked, policy=policy)
         names = [rung.rung for rung in fit.receipt.rungs if rung.rung not in ("plan", "carry", "write")]
         assert names == ["elide", "images", "snapshot", "summary", "omit"][: len(names)] and names[-1] == last
         assert len(asked.requests) == (last == "summary")

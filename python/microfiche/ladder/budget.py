@@ -28,7 +28,10 @@ class Policy:
     * ``image_bytes``: bytes of base64 image data in one request.
     * ``images``: images in one request, if the model takes so many; ``image_side`` and ``image_size``: a longer side
       (pixels) or more base64 (bytes) of one image make it a marker.
-    * ``threshold``: without a budget, this share of (window - output reserve) is the budget.
+    * ``threshold``, ``threshold_tokens``: without a budget, the smaller of this share of (window - output
+      reserve) and so many tokens is the budget.
+    * ``target``: a pass that runs goes on, by rungs that lose nothing, until the context is within this
+      share of the budget: else the next turn would make it run again.
     * ``max_output``: the output reserve, if the model can give so much, in tokens.
     * ``recall``: whether somebody answers a recall by turn number; ``None`` looks for a tool of that name.
     * ``summary_tokens``, ``summary_share``: a summary has at most so many tokens and half the share;
@@ -53,6 +56,8 @@ class Policy:
     image_side: int | None = None
     image_size: int | None = None
     threshold: float = 0.8
+    threshold_tokens: int | None = None
+    target: float = 0.8
     max_output: int = 32_000
     recall: bool | None = None
     summary_tokens: int = 4_000
@@ -208,14 +213,17 @@ def output_reserve(model: Model, policy: Policy) -> int:
 def budget_for(model: Model, policy: Policy, tokens: int | None = None, max_tokens: int | None = None) -> Budget:
     """The budget of a request, in input tokens of the whole request.
 
-    Without ``tokens`` it is ``threshold`` × (window - ``max_tokens``, else the output reserve).
-    :class:`BadInput` for a model whose window is unknown, and for a budget below 1.
+    Without ``tokens`` it is ``threshold`` × (window - ``max_tokens``, else the output reserve), or
+    ``threshold_tokens`` if that is less. :class:`BadInput` for a model whose window is unknown, and for a
+    budget below 1.
     """
     if tokens is None:
         if model.context_window is None:
             raise BadInput(f"the context window of {model.id} is not known", "budget", "pass a budget in input tokens")
         reserve = output_reserve(model, policy) if max_tokens is None else max_tokens
         tokens = int(policy.threshold * (model.context_window - reserve))
+        if policy.threshold_tokens is not None:
+            tokens = min(tokens, policy.threshold_tokens)
     if tokens < 1:
         raise BadInput(
             f"a budget of {tokens} input tokens holds nothing", "budget", "pass a larger one, or less output"

@@ -22,7 +22,7 @@ from .budget import Budget, Load, Policy, Scale, base64_size
 from .elide import elide
 from .form import form_for
 from .images import drop_forced, drop_old, drop_unfit
-from .newest import large_texts, shares, shorten, with_digests
+from .newest import Shortened, large_texts, shares, shorten, with_digests
 from .plan import Plan, Source, first_paged, source_digest
 from .projection import Drawn, Projection, assemble, draw_checked, draw_plan, settle, treated
 from .snapshot import extend, tail_start
@@ -130,11 +130,12 @@ def compact(
         taken = replace(start, dropped=start.dropped | unfit)
         draft = draft.with_plan(taken, redraw=start.archive is not None)
         load = draft.load()
-        steps.append(Step("images", before, load))
+        steps.append(Step("unsendable", before, load))
     if budget.holds(load) and not force:
         plan = _sealed(source, draft.plan, budget) if unfit else start
         return Outcome(plan, draft.projection(), everything, before, load, tuple(steps))
 
+    goal = replace(budget, tokens=int(min(policy.target, 1) * budget.tokens))
     rungs: dict[str, _Rung] = {"elide": _elide, "images": _images, "snapshot": _snapshot}
     if writer is not None:
         rungs["summary"] = partial(_summary, writer=writer)
@@ -153,7 +154,7 @@ def compact(
         after = draft.load() if not reason else load
         steps.append(Step(name, load, after, reason))
         load = after
-        if budget.holds(load) and not force:
+        if goal.holds(load) and not force:
             break
     if not budget.holds(load):
         if spared:
@@ -179,19 +180,23 @@ def _all_messages(source: Source) -> Iterable[Message]:
 
 def _sealed(source: Source, plan: Plan, budget: Budget) -> Plan:
     """The plan with the budget it meets and the digest of the turns that it treats."""
-    gone = plan.gone
-    plan = replace(
-        plan,
-        shortened={
-            spot: each
-            for spot, each in plan.shortened.items()
-            if spot[0] not in gone and spot[:3] not in plan.elided
-        },
-    )
+    plan = replace(plan, shortened=_in_use(plan))
     if not plan:
         return plan
     through = _through(plan)
     return replace(plan, budget=budget.tokens, through=through, source=source_digest(source, through))
+
+
+def _in_use(plan: Plan) -> dict[Spot, Shortened]:
+    """The shortened texts that still stand as such: on a page of the archive, or as text."""
+    archive = plan.archive
+    gone = plan.gone
+    return {
+        spot: each
+        for spot, each in plan.shortened.items()
+        if spot[:3] not in plan.elided
+        and (spot[0] not in gone or (archive is not None and archive.first <= spot[0] <= archive.last))
+    }
 
 
 def _through(plan: Plan) -> int:
