@@ -64,6 +64,15 @@ def bulletin() -> Path:
     return SESSIONS / "bulletin.atif.json"
 
 
+@pytest.fixture
+def work(run: Callable[..., Ran], harbour: Path, tmp_path: Path) -> Path:
+    """A record that holds the sample session as its only conversation, ``harbour``."""
+    record = tmp_path / "work.mf"
+    ran = run("import", harbour, record, "--name", "harbour")
+    assert (ran.code, ran.err) == (0, "")
+    return record
+
+
 def listing(directory: Path) -> dict[str, bytes]:
     """Every file of a directory, hidden ones too, with its bytes."""
     return {path.name: path.read_bytes() for path in sorted(directory.iterdir())}

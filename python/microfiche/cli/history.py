@@ -98,18 +98,20 @@ def log(record: Path, name: str | None, last: int | None, everything: bool, as_j
         if as_json:
             emit([data(entry) for entry in entries])
             return
+        # As wide as they have to be: a narrow terminal has no room to spare.
+        digits = max((len(str(entry.id)) for entry in entries), default=0)
+        turns = max((len(str(entry.turn)) for entry in entries if entry.turn is not None), default=0)
         for entry in entries:
-            click.echo(_line(entry))
+            turn = "" if entry.turn is None else str(entry.turn)
+            click.echo(_line(entry, f"{entry.id:>{digits}} {turn:>{turns}}  "))
 
 
-def _line(entry: Entry) -> str:
-    turn = "" if entry.turn is None else f"{entry.turn}"
-    front = f"{entry.id:>7} {turn:>6}  "
+def _line(entry: Entry, front: str) -> str:
     if entry.kind == "message" and entry.message is not None:
         front += f"{entry.message.role:<9}  "
-        return front + fitted(gist(entry.message), max(room() - len(front), 20))
+        return front + fitted(gist(entry.message), room() - len(front))
     told = f"{marker(entry)}: {gist(entry.message)}" if entry.message is not None else marker(entry)
-    return f"{front}── {fitted(told, max(room() - len(front) - 6, 20))} ──"
+    return f"{front}── {fitted(told, room() - len(front) - 6)} ──"
 
 
 @click.command(epilog="Example:\n\n\b\n  microfiche show work.mf 12")
@@ -224,9 +226,10 @@ def _around(said: str, text: str) -> str:
 
 @dataclass(slots=True)
 class _Stretch:
-    """Entries of the tree that follow each other with nothing between them; what follows the last."""
+    """Entries of the tree that follow each other; what follows the last; ``current`` on the way to the tip."""
 
     entries: list[Entry]
+    current: bool
     branches: list[_Stretch] = field(default_factory=list)
 
 
@@ -259,14 +262,21 @@ def _roots(chat: Conversation) -> list[_Stretch]:
     """The tree as stretches, cut where branches part and at the tip."""
     tip = chat.tip
     children: dict[int | None, list[Entry]] = {}
+    parents: dict[int, int | None] = {}
     for entry in chat.record.entries(conversation=chat.name):
         if entry.on_path:
             children.setdefault(entry.parent, []).append(entry)
+            parents[entry.id] = entry.parent
+    way: set[int] = set()
+    at = tip
+    while at is not None:
+        way.add(at)
+        at = parents[at]
     roots: list[_Stretch] = []
     waiting = [(root, roots) for root in children.get(None, [])]
     while waiting:
         entry, siblings = waiting.pop()
-        stretch = _Stretch([entry])
+        stretch = _Stretch([entry], entry.id in way)
         siblings.append(stretch)
         while len(after := children.get(entry.id, [])) == 1 and entry.id != tip:
             entry = after[0]
@@ -285,29 +295,26 @@ def _summary(stretch: _Stretch) -> tuple[str, str]:
 
 
 def _drawn(chat: Conversation, roots: Sequence[_Stretch], forks: Sequence[Entry]) -> Iterator[str]:
+    """The way to the tip (where it is elsewhere, to the newest leaf) in one column, what branches off beside it."""
     labels = list(chat.thread.labels().values())
-    waiting = _below(roots, "")
+    waiting = [(root, "", "") for root in reversed(roots)]
     while waiting:
-        stretch, indent, last = waiting.pop()
-        first, end = stretch.entries[0], stretch.entries[-1]
+        stretch, first, rest = waiting.pop()
+        begin, end = stretch.entries[0], stretch.entries[-1]
         tip = "  <- tip" if end.id == chat.tip else ""
-        turns = f"turns {first.turn}-{end.turn}" if first.turn != end.turn else f"turn {first.turn}"
-        ids = f"entries {first.id}-{end.id}" if first.id != end.id else f"entry {first.id}"
-        asked, answered = _summary(stretch)
-        said = " -> ".join(f'"{fitted(each, 60)}"' for each in (asked, answered) if each)
-        front = f"{indent}{'└─ ' if last else '├─ '}"
-        left = max(room() - len(front) - len(tip), 20)
-        yield front + fitted(f"{turns}, {ids}  {said}", left) + tip
-        below = indent + ("   " if last else "│  ")
-        bar = "│  " if stretch.branches else "   "
+        turns = f"turns {begin.turn}-{end.turn}" if begin.turn != end.turn else f"turn {begin.turn}"
+        ids = f"entries {begin.id}-{end.id}" if begin.id != end.id else f"entry {begin.id}"
+        said = " -> ".join(f'"{fitted(each, 60)}"' for each in _summary(stretch) if each)
+        yield f"{first}● {fitted(f'{turns}, {ids}  {said}', room() - len(first) - 2 - len(tip))}{tip}"
+        below = rest + ("│   " if stretch.branches else "    ")
         for line in _beneath(chat, stretch, labels, forks):
-            yield f"{below}{bar}{fitted(line, max(room() - len(below) - 3, 20))}"
-        waiting += _below(stretch.branches, below)
-
-
-def _below(branches: Sequence[_Stretch], indent: str) -> list[tuple[_Stretch, str, bool]]:
-    """Branches in the order of a stack: each with its indent and whether it is the last."""
-    return [(branch, indent, branch is branches[-1]) for branch in reversed(branches)]
+            yield below + fitted(line, room() - len(below))
+        main = next((each for each in stretch.branches if each.current), None)
+        if stretch.branches and main is None:
+            main = stretch.branches[-1]
+        if main is not None:
+            waiting.append((main, rest, rest))
+        waiting += [(each, f"{rest}├─", f"{rest}│ ") for each in reversed(stretch.branches) if each is not main]
 
 
 def _beneath(chat: Conversation, stretch: _Stretch, labels: Sequence[Label], forks: Sequence[Entry]) -> Iterator[str]:
@@ -337,6 +344,7 @@ def _tree_data(chat: Conversation, roots: Sequence[_Stretch], forks: Sequence[En
                 "parent": first.parent,
                 "entries": [first.id, end.id],
                 "turns": [first.turn, end.turn],
+                "current": stretch.current,
                 "tip": end.id == chat.tip,
                 "asked": asked,
                 "answered": answered,

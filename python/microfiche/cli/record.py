@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,8 +22,8 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 _MAGIC = b"SQLite format 3\0"
 _NARROWEST = 40
-_ANYWHERE = 100
-"""Cells of a line where no terminal says how many it has."""
+_ANYWHERE = 250
+"""Cells of a line that goes to no terminal: enough for a search through the output, no flood."""
 
 record_argument = click.argument("record", type=click.Path(path_type=Path))
 name_option = click.option("--name", metavar="NAME", help="The conversation.  [default: the only one of the record]")
@@ -65,13 +67,16 @@ def emit(value: Any) -> None:
 
 
 def room() -> int:
-    """Cells of a line of the terminal."""
-    return max(shutil.get_terminal_size((_ANYWHERE, 24)).columns, _NARROWEST)
+    """Cells of a line of the terminal, or of what stands for one."""
+    columns = os.environ.get("COLUMNS", "")
+    if not sys.stdout.isatty() and not columns.isdigit():
+        return _ANYWHERE
+    return max(shutil.get_terminal_size().columns, _NARROWEST)
 
 
 def fitted(text: str, left: int | None = None) -> str:
-    """A text as one line that fits; wide characters take two cells."""
-    left = room() if left is None else left
+    """A text as one line of so many cells at most, by default of a whole line; wide characters take two."""
+    left = room() if left is None else max(left, 8)
     line = plain(" ".join(text[: 4 * left + 200].split()))
     if cell_len(line) <= left and len(text) <= 4 * left + 200:
         return line
