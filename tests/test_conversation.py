@@ -168,9 +168,11 @@ def test_pins_stand_in_every_context_until_unpinned(chat: Conversation) -> None:
     assert [each.text for each in chat.pins("definition")] == [pin.text]
     chat.unpin(pin)
     assert "grows for an hour" not in str(chat.context(model=MODEL, budget=12_000).messages)
-    chat.pin("x" * 20_000)
     with pytest.raises(mf.PinsTooLarge, match="unpin"):
-        chat.context(model=MODEL, budget=12_000)
+        chat.pin("x" * 20_000)
+    chat.pin("x" * 2_000)
+    with pytest.raises(mf.PinsTooLarge, match="unpin"):
+        chat.context(model=MODEL, budget=4_000)
 
 
 def test_branching_moves_the_tip_and_siblings_feel_nothing(chat: Conversation) -> None:

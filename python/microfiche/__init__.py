@@ -9,11 +9,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-# Not on first use: the submodules of these names would take the functions' places.
+# Not on first use: the submodules of these names would take the functions' places. (`audit` and `tools` have none.)
 from microfiche.refusal import Refusal, refusal
 from microfiche.validate import Repair, Violation, repair, validate
 
 if TYPE_CHECKING:
+    from microfiche.agent_tools import tools
+    from microfiche.auditing import Audit, audit
     from microfiche.conversation import Conversation, Record
     from microfiche.errors import (
         BadInput,
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
     from microfiche.recovery import recover
 
 _HOMES = {
+    "agent_tools": "tools",
+    "auditing": "Audit audit",
     "conversation": "Conversation Record",
     "errors": "BadInput BadPage Busy CannotFit Conflict Gone MicroficheError NoSuchEntry NoVision NothingLoaded"
     " NothingToCompact NothingToRetry OwnOutput PageTooSmall PinsTooLarge PlanMismatch RecordError Stale TurnOpen"
@@ -61,6 +65,7 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
+    "Audit",
     "BadInput",
     "BadPage",
     "Bar",
@@ -93,6 +98,7 @@ __all__ = [
     "TurnOpen",
     "UnknownFormat",
     "Violation",
+    "audit",
     "compact",
     "count",
     "read_back",
@@ -100,6 +106,7 @@ __all__ = [
     "refusal",
     "render",
     "repair",
+    "tools",
     "validate",
 ]
 

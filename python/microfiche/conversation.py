@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypedDict, Unpack
 
-from microfiche import fit, formats, models, record
+from microfiche import agent_tools, fit, formats, models, record
+from microfiche.agent_tools import as_call
 from microfiche.errors import (
     BadInput,
     Busy,
@@ -33,7 +34,7 @@ from microfiche.ladder.difference import difference
 from microfiche.ladder.elide import PLACEHOLDER_VERSION
 from microfiche.ladder.plan import VERSION as PLAN
 from microfiche.ladder.summarize import Summarizer
-from microfiche.messages import History, Message, Text, ToolCall
+from microfiche.messages import History, Message, Text
 from microfiche.models import Fidelity
 from microfiche.pages import guide
 from microfiche.pages.render import GRAMMAR
@@ -112,6 +113,8 @@ class Conversation:
         self.thread = record.thread(name)
         self._pass = threading.Lock()
         self._state: tuple[int | None, PathState] = (None, PathState())
+        self._pin_limit: tuple[models.Ruler, int] | None = None
+        self._rewinds: dict[str, tuple[Label, str]] = {}
 
     @property
     def name(self) -> str:
@@ -147,14 +150,26 @@ class Conversation:
         native = messages if isinstance(messages, list) else [messages]
         prefer = format or (context.receipt.format if context is not None else self.state().wire()) or None
         history = formats.read(native, format, where=self.name, prefer=prefer)
+        if not history.messages:
+            raise BadInput("nothing to append", self.name, "pass at least one message")
         told: dict[str, Any] = {}
         if context is not None:
             told = _call(context)
         if usage is not None:
             told["usage"] = formats.common.plain(usage)
         first = next((at for at, each in enumerate(history.messages) if each.role == "assistant"), 0)
-        meta = [{"wire": history.wire} | (told if at == first else {}) for at in range(len(history.messages))]
-        return self.thread.append(history.messages, meta=meta)
+        drafts = [
+            Draft("message", {"wire": history.wire} | (told if at == first else {}), message=message)
+            for at, message in enumerate(history.messages)
+        ]
+        # Gemini's calls may have no id: there the name of the tool must do.
+        results = [result for message in history.messages for result in message.results]
+        answered = [each.call_id if each.call_id in self._rewinds else "" for each in results if each.name == "rewind"]
+        waiting = [self._rewinds[id] for id in answered if id in self._rewinds]
+        written = self.thread.commit([*drafts, *(_back(*waiting[-1]) if waiting else ())])
+        for id in answered:
+            self._rewinds.pop(id, None)
+        return written[: len(drafts)]
 
     def started(self, call: Any) -> Entry:
         """Leave a trace that a tool is about to run, so that a crash during it can be told.
@@ -225,16 +240,21 @@ class Conversation:
         return replace(made, asked=made.asked | {"pending": native or None}, entry=tip)
 
     def _check_pins(self, state: PathState, model: str, options: Options) -> None:
-        """Pins that fill their share of the budget are an error: they would push out what they are for."""
-        if not state.pins:
-            return
         found = models.find(model)
         policy = options.get("policy") or Policy()
         budget = budget_for(found, policy, options.get("budget"), options.get("max_tokens")).tokens
-        weights = {pin.entry: models.Ruler(found).text(pin.text) for pin in state.pins.values()}
-        taken, limit = sum(weights.values()), int(_PIN_SHARE * budget)
+        self._pin_limit = (models.Ruler(found), int(_PIN_SHARE * budget))
+        self._demand_room({str(pin.entry): pin.text for pin in state.pins.values()})
+
+    def _demand_room(self, texts: dict[str, str]) -> None:
+        """Pins that fill their share of the budget are an error: they would push out what they are for."""
+        if self._pin_limit is None:
+            return
+        ruler, limit = self._pin_limit
+        weights = {name: ruler.text(text) for name, text in texts.items()}
+        taken = sum(weights.values())
         if taken > limit:
-            named = ", ".join(f"{entry} ({tokens:,} tokens)" for entry, tokens in weights.items())
+            named = ", ".join(f"{name} ({tokens:,} tokens)" for name, tokens in weights.items())
             raise PinsTooLarge(f"pins take {taken:,} of {limit:,} tokens: {named}", self.name, "unpin some of them")
 
     def _record(self, state: PathState, made: Context, why: str) -> Entry:
@@ -349,9 +369,14 @@ class Conversation:
     # Pins and claims
 
     def pin(self, text: str, kind: str = "decision") -> Pin:
-        """Keep a text word for word in every context, until it is unpinned."""
+        """Keep a text word for word in every context, until it is unpinned.
+
+        :class:`~microfiche.errors.PinsTooLarge` if that is more than the pins' share of the budget of the
+        context that was asked for last.
+        """
         if not text.strip():
             raise BadInput("an empty pin", self.name, "give its text")
+        self._demand_room({str(pin.entry): pin.text for pin in self.state().pins.values()} | {"this one": text})
         entry = self.thread.append_event("pin", {"kind": kind, "text": text})
         return Pin(entry.id, kind, text)
 
@@ -400,25 +425,32 @@ class Conversation:
         tip = self.thread.refresh()
         if planned_on is not None and planned_on != tip:
             raise Stale(f"the rewind was planned on entry {planned_on}, the tip is {tip}", self.name, "decide again")
-        found = self.thread.labels().get(label)
-        if found is None:
-            lost = [e for e in self.thread.sides("label_loss") if e.payload.get("name") == label]
-            if lost:
-                raise Gone(
-                    f"checkpoint {label!r} lies in a stretch that was trimmed",
-                    self.name,
-                    f"branch to entry {lost[-1].payload.get('entry')} to stand there all the same",
-                )
-            known = ", ".join(self.thread.labels()) or "none"
-            raise NoSuchEntry(f"no checkpoint {label!r}", self.name, f"there are {known}")
+        found = self._checkpoint(label)
         before = {entry.turn for entry, _ in self.state().messages}
-        drafts = [Draft("move", {"label": label}, found.entry)]
-        if report:
-            words = f"[report on the stretch that was left, back at checkpoint {label}]\n{report}"
-            drafts.append(Draft("report", {"label": label}, message=Message("user", (Text(words),))))
-        written = self.thread.commit(drafts)
+        written = self.thread.commit(_back(found, report))
         after = {entry.turn for entry in self.thread.path(found.entry) if entry.message is not None}
         return Rewound(label, found.entry, len(before - after), written[1].id if report else None)
+
+    def rewind_after(self, call: str, label: str, report: str) -> None:
+        """Go back to a checkpoint as soon as the result of a call is appended: what the model's tool asks for.
+
+        The messages of that call stay on the path that is left. Of several calls in one batch the last counts.
+        """
+        self._rewinds[call] = (self._checkpoint(label), report)
+
+    def _checkpoint(self, label: str) -> Label:
+        found = self.thread.labels().get(label)
+        if found is not None:
+            return found
+        lost = [e for e in self.thread.sides("label_loss") if e.payload.get("name") == label]
+        if lost:
+            raise Gone(
+                f"checkpoint {label!r} lies in a stretch that was trimmed",
+                self.name,
+                f"branch to entry {lost[-1].payload.get('entry')} to stand there all the same",
+            )
+        known = ", ".join(self.thread.labels()) or "none"
+        raise NoSuchEntry(f"no checkpoint {label!r}", self.name, f"there are {known}")
 
     # Going on
 
@@ -478,6 +510,26 @@ class Conversation:
         """Turns that hold the words of a text, newest first."""
         return self.thread.search(text, limit, offset)
 
+    def said(self, turn: int) -> tuple[Message, ...]:
+        """The original messages of a turn in the form that all wires share."""
+        return self.thread.turn(turn)
+
+    def entry(self, id: int) -> Entry:
+        """An entry of the record by its number."""
+        return self.record.entry(id)
+
+    def answer(self, call: Any) -> Any:
+        """Answer a call of one of our tools (see :func:`microfiche.tools`): its result, native in the call's wire.
+
+        For Anthropic that is a ``tool_result`` block and for Gemini a ``functionResponse`` part, to stand with those
+        of the other calls in one message; for OpenAI a message or item of its own. Whatever is wrong with the
+        arguments comes back as an error result, which the model reads. What is recalled or found is bounded, and
+        goes on on the next page.
+
+        A rewind takes effect with the :meth:`append` that holds this result.
+        """
+        return agent_tools.answer(self, call, self.state().wire() or "anthropic")
+
     @contextmanager
     def _alone(self) -> Iterator[None]:
         if not self._pass.acquire(blocking=False):
@@ -488,19 +540,13 @@ class Conversation:
             self._pass.release()
 
 
-def as_call(call: Any) -> ToolCall:
-    """A native tool call of any wire as one of ours."""
-    if isinstance(call, ToolCall):
-        return call
-    plain = formats.common.plain(call)
-    function = plain.get("function") or plain.get("functionCall") or plain
-    id = plain.get("call_id") or plain.get("id") or function.get("id") or ""
-    name = function.get("name")
-    arguments = function.get("arguments", function.get("input", function.get("args", {})))
-    if not isinstance(name, str):
-        raise BadInput("not a tool call", "call", "pass the native call, with its id and name")
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-    return ToolCall(str(id), name, text)
+def _back(label: Label, report: str | None) -> list[Draft]:
+    """The entries of a rewind."""
+    drafts = [Draft("move", {"label": label.name}, label.entry)]
+    if report:
+        words = f"[report on the stretch that was left, back at checkpoint {label.name}]\n{report}"
+        drafts.append(Draft("report", {"label": label.name}, message=Message("user", (Text(words),))))
+    return drafts
 
 
 def _call(context: Context) -> dict[str, Any]:

@@ -102,6 +102,8 @@ _WHY = {
     "written": "a write that succeeded",
     "log": "a long log without trouble in it, its last lines below",
     "empty": "nothing but blanks",
+    "recalled": "turn {by} can be recalled again",
+    "searched": "the search can be made again",
 }
 WHYS = tuple(_WHY)
 
@@ -119,7 +121,7 @@ class Elision:
 
     ``why``: ``superseded`` (turn ``by`` read the same again), ``repeated`` (turn ``by`` holds the
     same text), ``written`` (the plain success of a write), ``log`` (its last ``keep`` characters
-    stay), ``empty``.
+    stay), ``empty``; of our own tools ``recalled`` (what turn ``by`` says) and ``searched``.
     """
 
     why: str
@@ -139,6 +141,11 @@ class Elision:
         )
         line = f"[{what}: {why}; {where}]"
         return f"{line}\n{text[-self.keep :]}" if self.keep else line
+
+
+# How the answers of our own tools begin (see microfiche.agent_tools); nobody else's tool of that name is meant.
+_RECALLED = re.compile(r"\[turn (\d{1,18}), page \d+ of \d+\]\n")
+_SEARCHED = re.compile(r"\[search, page \d+: ")
 
 
 def is_placeholder(text: str) -> bool:
@@ -194,6 +201,10 @@ class _Later:
         """Why nobody will miss the result of a call, if so."""
         if not text.strip():
             return Elision("empty")
+        if call is not None and call.name == "recall" and (of := _RECALLED.match(text)):
+            return Elision("recalled", int(of[1]))
+        if call is not None and call.name == "search" and _SEARCHED.match(text):
+            return Elision("searched")
         if text in self.texts:
             return Elision("repeated", self.texts[text])
         if shape.target is not None and shape.target in self.reads:
