@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,22 @@ def test_what_cannot_be_imported_leaves_no_file(run: Run, data: bytes, name: str
     ran = run("import", "-", tmp_path / "work.mf", "--name", name, stdin=data)
     assert ran.code == 1 and why in ran.err and ran.err.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_the_two_files_of_an_import_are_not_mixed_up(run: Run, work: Path, harbour: Path, bulletin: Path) -> None:
+    ran = run("import", work, harbour)
+    assert ran.code == 1 and "session first" in ran.err
+    before = bulletin.read_bytes()
+    ran = run("import", harbour, bulletin)
+    assert ran.code == 1 and "not a record" in ran.err and bulletin.read_bytes() == before
+
+
+def test_a_record_of_a_newer_format_is_left_alone(run: Run, work: Path, moorings: Path) -> None:
+    with sqlite3.connect(work) as db:
+        db.execute("PRAGMA user_version = 99")
+    for command in (["log", work], ["import", moorings, work], ["verify", work], ["pin", work, "x"]):
+        ran = run(*command)
+        assert ran.code == 1 and "99" in ran.err and ran.err.count("\n") == 1
 
 
 def test_damage_is_told_and_kept(run: Run, harbour: Path, tmp_path: Path) -> None:

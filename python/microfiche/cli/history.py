@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
 from microfiche import formats
+from microfiche.auditing import FORMS, audit
 from microfiche.conversation import Conversation, Record
 from microfiche.errors import BadInput
 from microfiche.messages import Image, Message, Opaque, Reasoning, Text, ToolCall, ToolResult
 from microfiche.pages.guide import spans
-from microfiche.record import Entry, Label
+from microfiche.record import Entry
 from microfiche.transfer import check_importable, import_history
 from microfiche.views.thread import data, events, gist, marker, part_data, when
+from microfiche.views.tree import stretches
+from microfiche.views.tree import tree as tree_data
 
 from .files import STDIN, name_of, plain, read_bytes
 from .receipt import plural
-from .record import emit, fitted, json_option, name_option, opened, picked, record_argument, room
+from .record import emit, fitted, is_record, json_option, name_option, opened, picked, record_argument, room
 
 _EXPORT = b'{"microfiche":"record"'
 
@@ -40,6 +43,8 @@ def import_(session: Path, record: Path, name: str | None, source_format: str | 
     made if it is not there. Damage, compactions, titles, branches off the path and calls without a result
     are noted. What export wrote of a whole record becomes a record again, in a new file.
     """
+    if session != STDIN and is_record(session):
+        raise BadInput("this is a record, no session", str(session), "give the session first, then the record")
     source = read_bytes(session)
     if source.startswith(_EXPORT):
         if name is not None or source_format is not None:
@@ -142,8 +147,6 @@ def show(record: Path, turn: int | None, removed: int | None, name: str | None, 
 
 
 def _removed(chat: Conversation, event: int, as_json: bool) -> None:
-    from microfiche.auditing import FORMS, audit
-
     removed = audit(chat).removed(event)
     if as_json:
         emit([{**asdict(each.reduced), "means": FORMS[each.reduced.form], "original": part_data(each.original)}
@@ -224,15 +227,6 @@ def _around(said: str, text: str) -> str:
     return said if at < 20 else "…" + said[at - 15 :]
 
 
-@dataclass(slots=True)
-class _Stretch:
-    """Entries of the tree that follow each other; what follows the last; ``current`` on the way to the tip."""
-
-    entries: list[Entry]
-    current: bool
-    branches: list[_Stretch] = field(default_factory=list)
-
-
 @click.command(epilog="Example:\n\n\b\n  microfiche tree work.mf")
 @record_argument
 @name_option
@@ -246,120 +240,42 @@ def tree(record: Path, name: str | None, as_json: bool) -> None:
     with opened(record) as held:
         chats = [picked(held, name)] if name is not None else [held.conversation(c.name) for c in held.conversations()]
         forks = list(held.entries(kind="fork"))
-        told = [(_roots(chat), chat) for chat in chats]
         if as_json:
-            emit([_tree_data(chat, roots, forks) for roots, chat in told])
+            emit([tree_data(chat, forks) for chat in chats])
             return
-        for roots, chat in told:
+        for chat in chats:
             origin = next((f" ({marker(fork)})" for fork in forks if fork.conversation == chat.name), "")
             where = "the beginning" if chat.tip is None else f"entry {chat.tip}"
             click.echo(fitted(f"{chat.name}{origin}: the tip is {where}"))
-            for line in _drawn(chat, roots, forks):
+            for line in _drawn(chat, forks):
                 click.echo(line)
 
 
-def _roots(chat: Conversation) -> list[_Stretch]:
-    """The tree as stretches, cut where branches part and at the tip."""
-    tip = chat.tip
-    children: dict[int | None, list[Entry]] = {}
-    parents: dict[int, int | None] = {}
-    for entry in chat.record.entries(conversation=chat.name):
-        if entry.on_path:
-            children.setdefault(entry.parent, []).append(entry)
-            parents[entry.id] = entry.parent
-    way: set[int] = set()
-    at = tip
-    while at is not None:
-        way.add(at)
-        at = parents[at]
-    roots: list[_Stretch] = []
-    waiting = [(root, roots) for root in children.get(None, [])]
-    while waiting:
-        entry, siblings = waiting.pop()
-        stretch = _Stretch([entry], entry.id in way)
-        siblings.append(stretch)
-        while len(after := children.get(entry.id, [])) == 1 and entry.id != tip:
-            entry = after[0]
-            stretch.entries.append(entry)
-        waiting += [(child, stretch.branches) for child in reversed(after)]
-    roots.reverse()
-    return roots
-
-
-def _summary(stretch: _Stretch) -> tuple[str, str]:
-    """What the user said first in a stretch and the assistant last."""
-    said = [entry.message for entry in stretch.entries if entry.message is not None]
-    asked = next((message.text for message in said if message.role == "user" and message.text.strip()), "")
-    answers = (message.text for message in reversed(said) if message.role == "assistant" and message.text.strip())
-    return asked, next(answers, "")
-
-
-def _drawn(chat: Conversation, roots: Sequence[_Stretch], forks: Sequence[Entry]) -> Iterator[str]:
+def _drawn(chat: Conversation, forks: Sequence[Entry]) -> Iterator[str]:
     """The way to the tip (where it is elsewhere, to the newest leaf) in one column, what branches off beside it."""
-    labels = list(chat.thread.labels().values())
-    waiting = [(root, "", "") for root in reversed(roots)]
+    marks: dict[int | None, list[str]] = {}
+    for label in chat.thread.labels().values():
+        marks.setdefault(label.entry, []).append(f"entry {label.entry}: checkpoint {label.name}")
+    for fork in forks:
+        if fork.payload["from"] == chat.name:
+            marks.setdefault(fork.about, []).append(f"entry {fork.about}: forked as {fork.conversation}")
+    waiting = [(root, "", "") for root in reversed(stretches(chat))]
     while waiting:
         stretch, first, rest = waiting.pop()
-        begin, end = stretch.entries[0], stretch.entries[-1]
+        begin, end = stretch.nodes[0], stretch.nodes[-1]
         tip = "  <- tip" if end.id == chat.tip else ""
         turns = f"turns {begin.turn}-{end.turn}" if begin.turn != end.turn else f"turn {begin.turn}"
         ids = f"entries {begin.id}-{end.id}" if begin.id != end.id else f"entry {begin.id}"
-        said = " -> ".join(f'"{fitted(each, 60)}"' for each in _summary(stretch) if each)
+        said = " -> ".join(f'"{fitted(each, 60)}"' for each in (stretch.asked, stretch.answered) if each)
         yield f"{first}● {fitted(f'{turns}, {ids}  {said}', room() - len(first) - 2 - len(tip))}{tip}"
         below = rest + ("│   " if stretch.branches else "    ")
-        for line in _beneath(chat, stretch, labels, forks):
-            yield below + fitted(line, room() - len(below))
+        for node in stretch.nodes:
+            told = [f"entry {node.id}: {node.what}"] if node.what else []
+            for line in (*told, *marks.get(node.id, ())):
+                yield below + fitted(line, room() - len(below))
         main = next((each for each in stretch.branches if each.current), None)
         if stretch.branches and main is None:
             main = stretch.branches[-1]
         if main is not None:
             waiting.append((main, rest, rest))
         waiting += [(each, f"{rest}├─", f"{rest}│ ") for each in reversed(stretch.branches) if each is not main]
-
-
-def _beneath(chat: Conversation, stretch: _Stretch, labels: Sequence[Label], forks: Sequence[Entry]) -> Iterator[str]:
-    """The events of a stretch, and what stands on its entries."""
-    ids = {entry.id for entry in stretch.entries}
-    for entry in stretch.entries:
-        if entry.kind != "message":
-            yield f"entry {entry.id}: {marker(entry)}"
-    for label in labels:
-        if label.entry in ids:
-            yield f"entry {label.entry}: checkpoint {label.name}"
-    for fork in forks:
-        if fork.about in ids and fork.payload["from"] == chat.name:
-            yield f"entry {fork.about}: forked as {fork.conversation}"
-
-
-def _tree_data(chat: Conversation, roots: Sequence[_Stretch], forks: Sequence[Entry]) -> dict[str, Any]:
-    own = next((fork for fork in forks if fork.conversation == chat.name), None)
-    stretches: list[dict[str, Any]] = []
-    waiting = list(reversed(roots))
-    while waiting:
-        stretch = waiting.pop()
-        first, end = stretch.entries[0], stretch.entries[-1]
-        asked, answered = _summary(stretch)
-        stretches.append(
-            {
-                "parent": first.parent,
-                "entries": [first.id, end.id],
-                "turns": [first.turn, end.turn],
-                "current": stretch.current,
-                "tip": end.id == chat.tip,
-                "asked": asked,
-                "answered": answered,
-                "events": [
-                    {"entry": e.id, "kind": e.kind, "what": marker(e)} for e in stretch.entries if e.kind != "message"
-                ],
-            }
-        )
-        waiting += reversed(stretch.branches)
-    return {
-        "conversation": chat.name,
-        "tip": chat.tip,
-        "turns": chat.thread.standing.turns,
-        "forked_from": {"conversation": own.payload["from"], "entry": own.about} if own is not None else None,
-        "stretches": stretches,
-        "checkpoints": {label.name: label.entry for label in chat.thread.labels().values()},
-        "forks": [{"conversation": f.conversation, "entry": f.about} for f in forks if f.payload["from"] == chat.name],
-    }
