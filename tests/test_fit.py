@@ -412,3 +412,22 @@ def test_private_copies_of_an_exporter_never_leave() -> None:
         fit = mf.compact(json.dumps(document), model=OPUS, budget=budget)
         assert "sesame" not in json.dumps(fit.request)
         assert "sesame" not in "".join(page.text for page in fit.pages)
+
+
+@pytest.mark.parametrize("name", ["budget", "max_tokens"])
+@pytest.mark.parametrize("value", ["20k", float("nan"), True, 1.5, 0, -1])
+def test_an_amount_is_a_whole_number_of_tokens(name: str, value: Any) -> None:
+    with pytest.raises(mf.BadInput, match=name):
+        mf.compact([{"role": "user", "content": "hi"}], model="claude-opus-5", **{name: value})
+
+
+@pytest.mark.parametrize("model", [5, "", None])
+def test_a_model_has_a_name(model: Any) -> None:
+    with pytest.raises(mf.BadInput, match="model"):
+        mf.compact([{"role": "user", "content": "hi"}], model=model)
+
+
+@pytest.mark.parametrize("config", ["abc", [1], None])
+def test_a_config_that_is_no_object_does_not_crash(config: Any) -> None:
+    body = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}], "generationConfig": config}
+    assert mf.compact(body, model="gemini-3.6-flash", budget=1000).request["contents"] == body["contents"]

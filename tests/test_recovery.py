@@ -7,10 +7,9 @@ import io
 import socket
 from typing import Any
 
+import microfiche as mf
 import pytest
 from PIL import Image
-
-import microfiche as mf
 
 
 def history(rounds: int, size: int = 6_000) -> list[dict[str, Any]]:
@@ -89,7 +88,8 @@ def test_bytes_drop_images_not_text() -> None:
 
 def test_a_side_too_long_leaves_and_the_others_stay() -> None:
     told = error(
-        "messages.2.content.0.image.source.base64.data: At least one of the image dimensions exceed max allowed size for many-image requests: 2000 pixels"
+        "messages.2.content.0.image.source.base64.data: At least one of the image dimensions exceed max allowed size"
+        " for many-image requests: 2000 pixels"
     )
     content = [shot(2400, 20), shot(300, 200), {"type": "text", "text": "compare these"}]
     messages = [

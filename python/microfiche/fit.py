@@ -161,7 +161,10 @@ def fit(
     policy = policy or Policy()
     if fidelity not in models.FIDELITIES:
         raise BadInput(f'no fidelity "{fidelity}"', "fidelity", f"it is one of {', '.join(models.FIDELITIES)}")
-    found = models.find(model, vision)
+    for name, value in (("budget", budget), ("max_tokens", max_tokens)):
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+            raise BadInput(f"{value!r} is no number of tokens", name, "pass a whole number of at least 1")
+    found = _model(model, vision)
     history = _history(messages, found, system, tools)
     wire = _wire(history, found, format)
     refuse_own(history)
@@ -316,12 +319,18 @@ def count(
     vision: bool | None = None,
 ) -> int:
     """Estimated input tokens of a list of messages or a whole request body for a model."""
-    found = models.find(model, vision)
+    found = _model(model, vision)
     history = _history(messages, found, system, tools)
     ruler = Scale(found).ruler
     return (
         ruler.system(history.system) + ruler.tools(history.tools, history.tool_names) + ruler.messages(history.messages)
     )
+
+
+def _model(name: str, vision: bool | None) -> Model:
+    if not isinstance(name, str) or not name.strip():
+        raise BadInput(f"{name!r} is no name of a model", "model", "pass the name that the provider knows it by")
+    return models.find(name, vision)
 
 
 def _history(messages: Any, model: Model, system: Any, tools: list[Any] | None) -> History:
@@ -494,7 +503,7 @@ def _with_defaults(
             (key for key in ("generationConfig", "generation_config", "config") if key in body),
             "generationConfig",
         )
-        inner = dict(body.get(config) or {})
+        inner = dict(common.fields(body.get(config)))
         if max_tokens is not None or not {"maxOutputTokens", "max_output_tokens"} & inner.keys():
             inner["maxOutputTokens"] = limit
         return {**body, config: inner}

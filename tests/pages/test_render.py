@@ -447,3 +447,9 @@ def test_pages_are_drawn_and_read_by_several_threads_at_once() -> None:
     with ThreadPoolExecutor(8) as pool:
         results = list(pool.map(once, range(16)))
     assert all(result == results[number % 2] for number, result in enumerate(results))
+
+
+@pytest.mark.parametrize("wrong", [b"bytes", [b"x"], [None], [("bar", 1)]])
+def test_what_is_no_segment_is_told(wrong: Any) -> None:
+    with pytest.raises(BadInput, match="segment"):
+        normal(wrong)

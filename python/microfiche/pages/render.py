@@ -120,8 +120,12 @@ def _missing(what: str) -> MicroficheError:
 
 
 def normal(segments: Iterable[Segment]) -> tuple[Segment, ...]:
-    """Normal form: texts side by side merged, empty ones dropped."""
+    """Normal form: texts side by side merged, empty ones dropped. :class:`BadInput` for what is no segment."""
     merged: list[Segment] = []
+    segments = list(segments)
+    for segment in segments:
+        if not isinstance(segment, str | Bar):
+            raise BadInput(f"a {type(segment).__name__} is no segment", "pages", "pass text, or bars and texts")
     for is_text, group in groupby(segments, lambda segment: isinstance(segment, str)):
         if is_text:
             text = "".join(segment for segment in group if isinstance(segment, str))
