@@ -21,7 +21,7 @@ def round_(at: int, size: int = 4_000, *, parallel: int = 1) -> list[dict[str, A
     calls, results = [], []
     for each in range(parallel):
         id = f"toolu_{at}_{each}"
-        calls.append({"type": "tool_use", "id": id, "name": "Bash", "input": {"command": f"run {at} {each}"}})
+        calls.append({"type": "tool_use", "id": id, "name": "ask", "input": {"topic": f"{at} {each}"}})
         text = " ".join(f"w{at}x{each}x{i}" for i in range(size // 9))
         results.append({"type": "tool_result", "tool_use_id": id, "content": text})
     return [{"role": "assistant", "content": calls}, {"role": "user", "content": results}]

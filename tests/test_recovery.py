@@ -15,7 +15,7 @@ from PIL import Image
 def history(rounds: int, size: int = 6_000) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = [{"role": "user", "content": "Find the leak."}]
     for at in range(rounds):
-        call = {"type": "tool_use", "id": f"t{at}", "name": "Bash", "input": {"command": f"grep -n leak {at}.c"}}
+        call = {"type": "tool_use", "id": f"t{at}", "name": "ask", "input": {"topic": f"leak {at}"}}
         text = " ".join(f"word{at}_{i}" for i in range(size // 10))
         messages.append({"role": "assistant", "content": [call]})
         messages.append(

@@ -11,7 +11,7 @@ import json
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypedDict, Unpack
 
 from microfiche import agent_tools, fit, formats, models, record
@@ -492,7 +492,7 @@ class Conversation:
             raise NothingToRetry("nothing failed since the last message", self.name, "ask for a context instead")
         asked = dict(failed[-1].payload["request"])
         if "policy" in asked:
-            asked["policy"] = Policy(**{**asked["policy"], "rungs": tuple(asked["policy"]["rungs"])})
+            asked["policy"] = Policy.from_dict(asked["policy"])
         return self.context(**asked)
 
     # Looking back
@@ -574,7 +574,7 @@ def _failure(error: Any, context: Context | None) -> dict[str, Any]:
     if context is not None:
         told |= _call(context)
         asked = {name: value for name, value in context.asked.items() if value is not None}
-        told["request"] = asked | {"policy": asdict(asked["policy"])} if "policy" in asked else asked
+        told["request"] = asked | {"policy": asked["policy"].to_dict()} if "policy" in asked else asked
     return told
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
+from time import process_time
 from typing import Any
 
 import builders
@@ -14,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from microfiche import formats
 from microfiche.ladder.elide import Elision, _Ranges, elide, is_placeholder
-from microfiche.messages import Text, ToolResult, Turn, split_turns
+from microfiche.messages import Text, ToolCall, ToolResult, Turn, split_turns
 
 FLOOR = 400
 
@@ -281,3 +283,84 @@ def test_ranges_cover_as_a_plain_search_says(ranges: list[tuple[int, int]], star
     fit = [turn for turn, (first, last) in enumerate(ranges) if first <= start and stop <= last]
     assert (found is None) == (not fit)
     assert found is None or found in fit
+
+
+# ---------------------------------------------------------------- long output, and what the policy says
+
+
+def commands(*outputs: str) -> Story:
+    story = Story().user("go")
+    for at, text in enumerate(outputs):
+        story.uses(("bash", {"command": f"show {at}"}, text))
+    return story
+
+
+def test_long_output_of_a_command_keeps_its_last_lines() -> None:
+    listing = code(3, 5_000)
+    found = elided(commands(listing, code(4, 1_000), "an unexpected error of mine\n" + listing))
+    assert {turn: each.why for turn, each in found.items()} == {2: "output", 4: "output"}
+    tail = listing[-found[2].keep :]
+    assert tail == "\n".join(listing.split("\n")[-8:])
+    result = ToolResult("c", (Text(listing),), name="bash")
+    placeholder = found[2].placeholder(result, 2, True)
+    assert placeholder.endswith(f"\n{tail}") and is_placeholder(placeholder)
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_long_output_with_trouble_at_its_place_stays(trouble: str) -> None:
+    listing = code(3, 5_000)
+    assert elided(commands(f"{listing}\n{trouble}\n{listing}")) == {}
+    assert elided(commands(f"{listing}\n{trouble}")) == {}
+
+
+def test_a_rule_of_the_policy_decides_first() -> None:
+    """Yes, no, or no opinion; an error stays whatever a rule says, and so does what is short or recent."""
+    story = Story().user("go")
+    for at in range(8):
+        story.uses((f"tool_{at % 2}", {"q": at}, code(at, 3_000), at == 2))
+    story.uses(("bash", {"command": "make"}, log(1, 200)))
+    story.uses(("tool_0", {"q": 99}, "short"))
+    for at in range(12):
+        story.read(f"{at}.py", code(100 + at, 3_000))
+    seen: list[Any] = []
+
+    def rule(call: ToolCall | None, result: ToolResult) -> bool | None:
+        seen.append((call and call.name, result.name))
+        return True if call is not None and call.name == "tool_0" else None
+
+    policy = mf.Policy(rules=(rule, lambda call, result: False if "Compiling" in result.text else None))
+    native = story.native("anthropic")
+    fit = mf.compact(native, model="claude-opus-5", budget=30_000, policy=policy)
+    why = {spot[0]: each.why for spot, each in fit.plan.elided.items()}
+    assert why == {2: "rule", 6: "rule", 8: "rule"} and len(seen) >= 10
+    without = mf.compact(native, model="claude-opus-5", budget=30_000)
+    assert {spot[0]: each.why for spot, each in without.plan.elided.items()} == {10: "log"}
+    assert mf.Plan.from_json(fit.plan.to_json()) == fit.plan
+    placeholder = next(iter(fit.plan.elided.values())).placeholder(ToolResult("c", (Text("x" * 900),)), 3, False)
+    assert "uneventful by a rule of this conversation" in placeholder and is_placeholder(placeholder)
+
+
+@pytest.mark.parametrize(
+    ("patterns", "kept"), [(("bash",), True), (("b*", "x"), True), (("Bash", "ba"), False), ((), False)]
+)
+def test_protected_tools_are_never_elided(patterns: tuple[str, ...], kept: bool) -> None:
+    story = commands(*(log(at, 300) for at in range(12)))
+    policy = mf.Policy(protect=patterns, rules=(lambda call, result: True,))
+    fit = mf.compact(story.native("anthropic"), model="claude-opus-5", budget=30_000, policy=policy)
+    assert bool(fit.plan.elided) != kept
+
+
+def test_a_policy_is_plain_data_but_for_its_rules() -> None:
+    policy = mf.Policy(protect=("a", "b*"), rungs=("elide",), target=0.7, rules=(lambda call, result: None,))
+    back = mf.Policy.from_dict(json.loads(json.dumps(policy.to_dict())))
+    assert back == mf.Policy(protect=("a", "b*"), rungs=("elide",), target=0.7)
+    for wrong in ({"colour": 1}, {"target": -1}, {"protect": 3}):
+        with pytest.raises(mf.BadInput):
+            mf.Policy.from_dict(wrong)
+
+
+@pytest.mark.parametrize("text", ["a." * 200_000, "9" * 400_000, "\n" * 400_000, "1 a" * 150_000, "[[[" * 100_000])
+def test_looking_for_trouble_takes_linear_time(text: str) -> None:
+    began = process_time()
+    elided(commands(text))
+    assert process_time() - began < 2

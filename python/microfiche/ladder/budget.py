@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 from microfiche.errors import BadInput
 from microfiche.messages import Image, Message, ToolResult
 from microfiche.models import ManyImages, Model
 from microfiche.models.tokens import Ruler
+
+from .elide import Rule
 
 RUNGS = ("elide", "images", "snapshot", "summary", "newest", "omit")
 
@@ -22,6 +25,9 @@ class Policy:
     * ``tail_tokens``, ``tail_share``: the newest whole turns within the smaller of the two stay
       verbatim (at least one turn).
     * ``elide_floor``: results of fewer characters are never elided.
+    * ``protect``: names of tools, or patterns such as ``mcp__db__*``, whose results are never elided.
+    * ``rules``: callables that say of a call and its result whether nobody will miss it: true, false, or
+      ``None`` for no opinion. The first opinion decides, before the rules of the house; errors stay all the same.
     * ``screenshots``: so many of the newest tool images stay.
     * ``beside_share``: user-authored text of paged turns stays text while all of it is under this share.
     * ``pays``: pages are drawn if they and the text beside them cost at most this share of the text.
@@ -48,6 +54,8 @@ class Policy:
     tail_tokens: int = 20_000
     tail_share: float = 0.25
     elide_floor: int = 400
+    protect: tuple[str, ...] = ()
+    rules: tuple[Rule, ...] = ()
     screenshots: int = 3
     beside_share: float = 0.10
     pays: float = 0.85
@@ -68,10 +76,27 @@ class Policy:
     newest_share: float = 0.5
     rungs: tuple[str, ...] = RUNGS
 
+    def to_dict(self) -> dict[str, Any]:
+        """The policy as plain data, but for its rules: they are code."""
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "rules"}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Policy:
+        """The policy of plain data; lists stand for tuples. :class:`BadInput` for what is none of its fields."""
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in data.items()
+        }
+        try:
+            return cls(**values)
+        except TypeError as exc:
+            raise BadInput(f"not a policy ({exc})", "policy", "pass what to_dict gave") from None
+
     def __post_init__(self) -> None:
         for name in self.rungs:
             if name not in RUNGS:
                 raise BadInput(f'no rung "{name}"', "policy", f"they are {', '.join(RUNGS)}")
+        if not isinstance(self.protect, tuple) or not all(isinstance(each, str) for each in self.protect):
+            raise BadInput("protect is no list of names", "policy", "pass a tuple of names or patterns of tools")
         for each in fields(self):
             value = getattr(self, each.name)
             if isinstance(value, int | float) and not value >= 0:

@@ -219,6 +219,8 @@ def _elide(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: Lo
         _protected(draft, budget, policy),
         lambda spot: spot in plan.elided or spot[0] in gone or plan.frozen(spot),
         policy.elide_floor,
+        policy.rules,
+        policy.protect,
     )
     return _take(draft, replace(plan, elided=plan.elided | found), found, load, budget)
 

@@ -12,6 +12,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 from microfiche.messages import Opaque, Text, ToolCall, ToolResult, Turn
@@ -87,6 +88,18 @@ _FINDINGS = re.compile(
     re.MULTILINE,
 )
 
+# What stands in the output of a command that went wrong, though nothing flagged it: an error at the
+# beginning of a line, as against a listing of code that speaks of errors.
+_DIAGNOSTICS = re.compile(
+    r"^[^\w\n]{0,3}[\w.]*(?:error|exception|warning|panic)s?\b *(?:[:(\[]|$)"
+    r"|(?:exit|return)(?:ed|s)?(?: with)?(?: code| status)?:? [1-9]\d*\b"
+    r"|\b(?:command not found|permission denied|no such file or directory|segmentation fault|core dumped|timed out"
+    r"|connection refused|panicked at|err!|[1-9]\d* \w+ failed|not ok|conflict \()",
+    re.MULTILINE,
+)
+# From so many characters on the output of a command is long. Measured in benches/elision.py.
+_OUTPUT = 1_200
+
 # A log repeats itself: over so many lines, few line shapes. Measured by line shape, so that a
 # listing of code, which has many shapes, is not taken for one.
 _LOG_LINES = 40
@@ -101,6 +114,8 @@ _WHY = {
     "repeated": "turn {by} has the same text",
     "written": "a write that succeeded",
     "log": "a long log without trouble in it, its last lines below",
+    "output": "long output of a command without an error in it, its last lines below",
+    "rule": "uneventful by a rule of this conversation",
     "empty": "nothing but blanks",
     "recalled": "turn {by} can be recalled again",
     "searched": "the search can be made again",
@@ -120,8 +135,9 @@ class Elision:
     """Why a result is a placeholder.
 
     ``why``: ``superseded`` (turn ``by`` read the same again), ``repeated`` (turn ``by`` holds the
-    same text), ``written`` (the plain success of a write), ``log`` (its last ``keep`` characters
-    stay), ``empty``; of our own tools ``recalled`` (what turn ``by`` says) and ``searched``.
+    same text), ``written`` (the plain success of a write), ``log`` and ``output`` (long, of a command;
+    the last ``keep`` characters stay), ``rule`` (one that the policy gave says so), ``empty``; of our own
+    tools ``recalled`` (what turn ``by`` says) and ``searched``.
     """
 
     why: str
@@ -158,11 +174,15 @@ def elide(
     protected: int,
     frozen: Callable[[Spot], bool],
     floor: int,
+    rules: Sequence[Rule] = (),
+    protect: Sequence[str] = (),
 ) -> dict[Spot, Elision]:
     """The results of turns before ``protected`` (a turn number) that nobody will miss, by spot.
 
     All turns are looked at, since a later read may stand in the protected tail. ``frozen`` spots
-    and results of fewer than ``floor`` characters are passed over. Linear in the history's size.
+    and results of fewer than ``floor`` characters are passed over, and so are those of tools whose name fits
+    one of the patterns ``protect``. The first of the ``rules`` that has an opinion decides before those here.
+    Linear in the history's size.
     """
     found: dict[Spot, Elision] = {}
     later = _Later()
@@ -173,11 +193,24 @@ def elide(
         shape = _Shape.of(call)
         large = len(text) >= floor
         if turn.number < protected and large and not frozen(spot) and _plain(result):
-            elision = later.judge(text, shape, call)
+            ruled = _opinion(rules, protect, call, result)
+            elision = later.judge(text, shape, call) if ruled is None else Elision("rule") if ruled else None
             if elision is not None and len(text) - elision.keep >= floor:
                 found[spot] = elision
         later.add(text, shape, call, turn.number, large)
     return found
+
+
+Rule = Callable[[ToolCall | None, ToolResult], bool | None]
+"""What says of a call and its result whether nobody will miss it: yes, no, or no opinion (``None``)."""
+
+
+def _opinion(rules: Sequence[Rule], protect: Sequence[str], call: ToolCall | None, result: ToolResult) -> bool | None:
+    """What the policy says of a result, if anything."""
+    name = result.name or (call.name if call is not None else "")
+    if any(fnmatchcase(name, pattern) for pattern in protect):
+        return False
+    return next((bool(told) for rule in rules if (told := rule(call, result)) is not None), None)
 
 
 class _Later:
@@ -212,13 +245,20 @@ class _Later:
             if turn is not None and not _FINDINGS.search(text.lower()):
                 return Elision("superseded", turn)
         run = self.runs.get((call.name, call.arguments)) if call is not None and not shape.writes else None
-        if not (run or shape.writes or shape.command) or _TROUBLE.search(text.lower()):
+        if not (run or shape.writes or shape.command):
             return None
+        lower = text.lower()
+        if _TROUBLE.search(lower):
+            # A word of trouble may stand in a listing. In the output of a command only its beginning of a line tells.
+            calm = shape.command and not run and not _FINDINGS.search(lower) and not _DIAGNOSTICS.search(lower)
+            return Elision("output", keep=_log_tail(text)) if calm and len(text) >= _OUTPUT else None
         if run:
             return Elision("superseded", run)
         if shape.writes:
             return Elision("written")
-        return Elision("log", keep=_log_tail(text)) if _is_log(text) else None
+        if _is_log(text):
+            return Elision("log", keep=_log_tail(text))
+        return Elision("output", keep=_log_tail(text)) if len(text) >= _OUTPUT else None
 
 
 class _Ranges:
