@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from collections.abc import Iterator
@@ -15,9 +16,9 @@ from hypothesis import strategies as st
 from microfiche import formats
 from microfiche.conversation import Record
 from microfiche.errors import NameTaken
-from microfiche.messages import History, Message, Text, ToolCall, ToolResult
+from microfiche.messages import History, Message, Note, Text, ToolCall, ToolResult
 from microfiche.record import OpenCalls
-from microfiche.transfer import export_messages, import_history, standing_options
+from microfiche.transfer import export_messages, import_history, standing_options, update_history
 from microfiche.validate.draft import NO_RESULT
 
 sys.path.insert(0, str(Path(__file__).parent / "formats"))
@@ -184,3 +185,53 @@ def test_a_name_is_given_once_and_our_own_output_not_at_all(record: Record) -> N
     with pytest.raises(mf.BadInput, match="no message"):
         import_history(record, formats.read([]), "b")
     assert [each.name for each in record.conversations()] == ["a"]
+
+
+@pytest.mark.parametrize("path", sorted(SESSIONS.iterdir()), ids=lambda path: path.name)
+def test_a_session_that_grows_is_followed_from_any_point(record: Record, path: Path) -> None:
+    """Whatever stood in the file when it was imported: afterwards the path is the whole session."""
+    history = formats.read(path.read_bytes(), where=path.name)
+    cuts = range(1, len(history.messages), max(1, len(history.messages) // 8))
+    for cut in cuts:
+        part = dataclasses.replace(history, messages=history.messages[:cut])
+        if cut % 2:  # cut inside a message too: a response that was still being written
+            last = part.messages[-1]
+            part.messages[-1] = dataclasses.replace(last, parts=last.parts[: max(1, len(last.parts) - 1)])
+        chat = import_history(record, part, f"{path.name} {cut}").conversation
+        done = update_history(chat, history)
+        assert [message for _, message in chat.state().messages] == history.messages, cut
+        assert done.messages > 0
+        size = record.head.size
+        assert update_history(chat, history).messages == 0 and record.head.size == size
+    assert record.verify(derived=True)
+
+
+def test_what_stood_behind_a_pin_is_followed_and_another_session_refused(record: Record) -> None:
+    history = formats.read((SESSIONS / "harbour.claude-code.jsonl").read_bytes())
+    turns = history.turns()[1]
+    cut = sum(len(turn.messages) for turn in turns[:20])
+    chat = import_history(record, dataclasses.replace(history, messages=history.messages[:cut]), "a").conversation
+    pin = chat.pin("keep me")
+    chat.compact(model="claude-opus-5", budget=20_000)
+    update_history(chat, history)
+    assert [message for _, message in chat.state().messages] == history.messages
+    assert list(chat.state().pins) == [pin.entry] and len(chat.state().compactions) == 1
+    size = record.head.size
+    other = formats.read((SESSIONS / "moorings.stream.jsonl").read_bytes())
+    with pytest.raises(mf.BadInput, match="part at message 1"):
+        update_history(chat, other)
+    chat.append({"role": "user", "content": "Only in the record."})
+    longer = dataclasses.replace(history, messages=[*history.messages, Message("user", (Text("Only in the file."),))])
+    for session in (history, longer, dataclasses.replace(history, messages=history.messages[:cut])):
+        with pytest.raises(mf.BadInput, match="another name"):
+            update_history(chat, session)
+    assert record.head.size == size + 1
+
+
+def test_a_note_is_written_once(record: Record) -> None:
+    first = formats.read([{"role": "user", "content": "a"}])
+    first.notes.append(Note("s:5", "damaged line passed over"))
+    chat = import_history(record, first, "a").conversation
+    more = formats.read([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}])
+    more.notes += [Note("s:5", "damaged line passed over"), Note("s:9", "damaged line passed over")]
+    assert [note.where for note in update_history(chat, more).notes] == ["s:9"]

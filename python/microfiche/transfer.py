@@ -49,19 +49,71 @@ def import_history(
     check_importable(history, name, source)
     chat = record.conversation(name)
     if chat.tip is not None or any(each.name == name for each in record.conversations()):
-        raise NameTaken(f"a conversation {name!r} exists", str(record.path), "choose another name")
-    messages, added = _closed(history)
+        raise NameTaken(f"a conversation {name!r} exists", str(record.path), "choose another name, or update that one")
+    return _write(chat, history, history.messages, source, asides)
+
+
+def update_history(chat: Conversation, history: History, *, source: str = "", asides: Sequence[Note] = ()) -> Imported:
+    """Add to an imported conversation what its session has said since, in one transaction.
+
+    The path has to hold the beginning of ``history``. If the last turn was not whole when it was
+    imported, it is written anew as a branch beside its first form; nothing is lost. Nothing new is nothing written.
+
+    Raises :class:`BadInput` if the path is not the beginning of the history.
+    """
+    check_importable(history, chat.name, source)
+    stripped = [(entry, kept) for entry, message in chat.state().messages if (kept := _own(entry, message)) is not None]
+    said, now = [message for _, message in stripped], history.messages
+    same = next((at for at, (a, b) in enumerate(zip(said, now, strict=False)) if a != b), min(len(said), len(now)))
+    last = max((at for at, message in enumerate(said) if message.role in ("user", "assistant")), default=0)
+    newest = stripped[last][0].id if stripped else 0
+    whole = not any("added" in entry.payload for entry, _ in chat.state().messages if entry.id >= newest)
+    imported = max((entry.about or 0 for entry in chat.thread.sides("import") if "format" in entry.payload), default=0)
+    if same < last or (same < len(said) and newest > imported):
+        raise BadInput(
+            f"the path and the session part at message {same + 1}",
+            chat.name,
+            "import it under another name, or branch to where the two still agree",
+        )
+    if same == len(said) and (whole or same == len(now)):
+        return _write(chat, history, now[same:], source, asides)
+    return _write(chat, history, now[last:], source, asides, stripped[last][0])
+
+
+def _write(
+    chat: Conversation,
+    history: History,
+    said: Sequence[Message],
+    source: str,
+    asides: Sequence[Note],
+    instead: Entry | None = None,
+) -> Imported:
+    """Write messages of the history and what is to be noted, behind the tip or in place of ``instead``."""
+    messages, added = _closed(said, history.wire)
+    turns = sum(message.role in ("user", "assistant") for message in messages)
+    if not messages:
+        return Imported(chat, 0, 0, chat.tip or 0, ())
     drafts = [
         Draft("message", {"wire": history.wire} | ({"added": len(added[at])} if at in added else {}), message=message)
         for at, message in enumerate(messages)
     ]
-    turns = sum(message.role in ("user", "assistant") for message in messages)
     told = {"source": source, "messages": len(messages), "turns": turns, **_beside(history)}
-    lines = [(note, drafts[-1]) for note in (*history.notes, *asides)]
+    known = {(entry.payload["where"], entry.payload["note"]) for entry in _notes(chat)}
+    lines = [(note, drafts[-1]) for note in (*history.notes, *asides) if (note.where, note.what) not in known]
     lines += [(Note(source, what), drafts[at]) for at, calls in added.items() for what in calls]
+    moves = []
+    if instead is not None:
+        moves = [Draft("move", {"why": "import"}, instead.parent)]
+        what = f"turn {instead.turn} was not whole before: it stands anew"
+        lines.append((Note(source, what), drafts[0]))
     notes = [Draft("import", {"note": note.what, "where": note.where}, about) for note, about in lines]
-    written = chat.thread.commit([*drafts, Draft("import", told, drafts[-1]), *notes])
-    return Imported(chat, len(messages), turns, written[len(drafts) - 1].id, tuple(note for note, _ in lines))
+    written = chat.thread.commit([*moves, *drafts, Draft("import", told, drafts[-1]), *notes])
+    tip = written[len(moves) + len(drafts) - 1].id
+    return Imported(chat, len(messages), turns, tip, tuple(note for note, _ in lines))
+
+
+def _notes(chat: Conversation) -> Iterator[Entry]:
+    return (entry for entry in chat.thread.sides("import") if "note" in entry.payload)
 
 
 def check_importable(history: History, name: str, source: str = "") -> None:
@@ -88,12 +140,12 @@ def _beside(history: History) -> dict[str, Any]:
     return told
 
 
-def _closed(history: History) -> tuple[list[Message], dict[int, list[str]]]:
+def _closed(said: Sequence[Message], wire: str) -> tuple[list[Message], dict[int, list[str]]]:
     """The messages with a result for every call; what was said of those added, by the place of their message.
 
     A call is open if no result comes before the next call of the same id.
     """
-    head, turns = split_turns(history.messages)
+    head, turns = split_turns(said)
     waiting: dict[str, list[tuple[int, str]]] = {}
     unanswered: dict[int, list[tuple[str, str]]] = {}
 
@@ -115,11 +167,11 @@ def _closed(history: History) -> tuple[list[Message], dict[int, list[str]]]:
 
     messages, added = list(head), {}
     for at, turn in enumerate(turns):
-        said = list(turn.messages)
+        held = list(turn.messages)
         if at in unanswered:
-            place, said = _answered(said, [id for id, _ in unanswered[at]], history.wire)
+            place, held = _answered(held, [id for id, _ in unanswered[at]], wire)
             added[len(messages) + place] = [f"no result for call {id} ({name})" for id, name in unanswered[at]]
-        messages += said
+        messages += held
     return messages, added
 
 
@@ -158,25 +210,34 @@ def export_messages(chat: Conversation, format: str | None = None) -> tuple[Any,
 
 
 def _as_wire(said: Iterable[tuple[Entry, Message]], wire: str, lost: Counter[str]) -> Iterator[Message]:
-    for entry, message in said:
-        if number := entry.payload.get("added", 0):
-            message = replace(message, parts=message.parts[:-number])
-            if not message.parts:
-                continue
+    for entry, said_there in said:
+        message = _own(entry, said_there)
+        if message is None:
+            continue
         if entry.payload.get("wire", "") == wire:
             yield message
         elif (kept := convert.carried(message, lost)) is not None:
             yield kept
 
 
+def _own(entry: Entry, message: Message) -> Message | None:
+    """The message without results that an import put in; None if nothing else was in it."""
+    number = entry.payload.get("added", 0)
+    if not number:
+        return message
+    return replace(message, parts=message.parts[:-number]) if len(message.parts) > number else None
+
+
 def imported_with(chat: Conversation) -> Mapping[str, Any]:
-    """What the import of this conversation, or of the one that it was forked from, tells; empty if it was none."""
+    """What the newest import of this conversation, or of the one it was forked from, tells; empty if there was none."""
     name, seen = chat.name, set[str]()
     while name not in seen:
         seen.add(name)
-        for entry in chat.record.entries(conversation=name, kind="import"):
-            if "format" in entry.payload:
-                return entry.payload
+        told = [
+            each.payload for each in chat.record.entries(conversation=name, kind="import") if "format" in each.payload
+        ]
+        if told:
+            return told[-1]
         name = next((fork.payload["from"] for fork in chat.record.entries(conversation=name, kind="fork")), name)
     return {}
 
@@ -214,4 +275,12 @@ def _newest_call(chat: Conversation) -> dict[str, Any] | None:
     return json.loads(kept) if kept is not None else None
 
 
-__all__ = ["Imported", "check_importable", "export_messages", "import_history", "imported_with", "standing_options"]
+__all__ = [
+    "Imported",
+    "check_importable",
+    "export_messages",
+    "import_history",
+    "imported_with",
+    "standing_options",
+    "update_history",
+]

@@ -231,3 +231,21 @@ def test_a_tree_of_many_branches_one_below_the_other(run: Run, tmp_path: Path) -
             chat.append({"role": "assistant", "content": f"right {at}"})
     text = run("tree", record).text
     assert all(f"left {at}" in text and f"right {at}" in text for at in range(60))
+
+
+def test_a_session_that_has_grown_is_imported_again(run: Run, harbour: Path, tmp_path: Path) -> None:
+    session, record = tmp_path / "s.jsonl", tmp_path / "work.mf"
+    lines = harbour.read_bytes().splitlines(keepends=True)
+    session.write_bytes(b"".join(lines[:70]))
+    ran = run("import", session, record, "--update")
+    assert ran.code == 1 and not record.exists()
+    assert run("import", session, record).code == 0
+    session.write_bytes(b"".join(lines))
+    taken = run("import", session, record)
+    assert taken.code == 1 and "exists" in taken.err
+    done = told(run("import", session, record, "--update", "--json"))
+    assert 0 < done["turns"] < 41
+    assert told(run("export", record, "--messages")) == messages_of(harbour)
+    again = run("import", session, record, "--update")
+    assert again.code == 0 and "Nothing new" in again.text
+    assert run("verify", record, "--derived").code == 0

@@ -16,7 +16,7 @@ from microfiche.errors import BadInput
 from microfiche.messages import Image, Message, Opaque, Reasoning, Text, ToolCall, ToolResult
 from microfiche.pages.guide import spans
 from microfiche.record import Entry
-from microfiche.transfer import check_importable, import_history
+from microfiche.transfer import check_importable, import_history, update_history
 from microfiche.views.thread import data, events, gist, marker, part_data, when
 from microfiche.views.tree import stretches
 from microfiche.views.tree import tree as tree_data
@@ -35,8 +35,11 @@ _EXPORT = b'{"microfiche":"record"'
 @click.option(
     "--from", "source_format", type=click.Choice(formats.FORMATS), help="What SESSION is.  [default: detected]"
 )
+@click.option("--update", is_flag=True, help="Add to the conversation what SESSION has said since it was imported.")
 @json_option
-def import_(session: Path, record: Path, name: str | None, source_format: str | None, as_json: bool) -> None:
+def import_(
+    session: Path, record: Path, name: str | None, source_format: str | None, update: bool, as_json: bool
+) -> None:
     """Put a session into a record as a new conversation.
 
     SESSION is a session file, a request body or a list of messages, or - for standard input; RECORD is
@@ -47,8 +50,8 @@ def import_(session: Path, record: Path, name: str | None, source_format: str | 
         raise BadInput("this is a record, no session", str(session), "give the session first, then the record")
     source = read_bytes(session)
     if source.startswith(_EXPORT):
-        if name is not None or source_format is not None:
-            raise click.UsageError(f"{plain(name_of(session))} is a whole record: give neither --name nor --from")
+        if name is not None or source_format is not None or update:
+            raise click.UsageError(f"{plain(name_of(session))} is a whole record: give no --name, --from or --update")
         _whole(source, record, as_json)
         return
     if name is None:
@@ -59,12 +62,18 @@ def import_(session: Path, record: Path, name: str | None, source_format: str | 
     history = formats.read(source, source_format, where)
     check_importable(history, name, where)
     asides = formats.asides(source, history.format, where)
-    with Record.open(record) as held:
-        done = import_history(held, history, name, source=where, asides=asides)
+    with opened(record, write=True) if update else Record.open(record) as held:
+        if update:
+            done = update_history(picked(held, name), history, source=where, asides=asides)
+        else:
+            done = import_history(held, history, name, source=where, asides=asides)
     if as_json:
         notes = [{"where": note.where, "what": note.what} for note in done.notes]
         told = {"conversation": name, "format": history.format, "messages": done.messages, "turns": done.turns}
         emit({**told, "tip": done.tip, "notes": notes})
+        return
+    if not done.messages:
+        click.echo(plain(f"Nothing new in {where}."))
         return
     what = f"{plural(done.messages, 'message')} in {plural(done.turns, 'turn')}"
     click.echo(plain(f"Imported {what} ({history.format}) into {record} as {name}; the tip is entry {done.tip}."))
