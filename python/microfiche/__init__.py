@@ -14,6 +14,7 @@ from microfiche.refusal import Refusal, refusal
 from microfiche.validate import Repair, Violation, repair, validate
 
 if TYPE_CHECKING:
+    from microfiche import clients
     from microfiche.agent_tools import tools
     from microfiche.auditing import Audit, audit
     from microfiche.conversation import Conversation, Record
@@ -99,6 +100,7 @@ __all__ = [
     "UnknownFormat",
     "Violation",
     "audit",
+    "clients",
     "compact",
     "count",
     "read_back",
@@ -112,6 +114,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "clients":
+        return import_module(f"{__name__}.clients")
     if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)

@@ -1,0 +1,224 @@
+"""One line for the official clients: send, and where the provider refuses for size, recover and send again.
+
+    send = microfiche.clients.anthropic(Anthropic())
+    answer = send(model="claude-opus-5", max_tokens=8_000, messages=messages)
+
+What is sent is fitted beforehand (:func:`microfiche.compact`), and after a refusal by what that said
+(:func:`microfiche.recover`), at most twice: no model is asked, nothing is left out unnamed. Every other
+error is raised as it came. Nothing of the clients is imported here; the extras ``anthropic``, ``openai`` and
+``google`` install them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Generator
+from typing import Any, TypeAlias
+
+from microfiche import fit, formats, models
+from microfiche.errors import BadInput, CannotFit, PlanMismatch
+from microfiche.fit import Context
+from microfiche.ladder.budget import Policy
+from microfiche.ladder.plan import Plan
+from microfiche.recovery import recover
+from microfiche.refusal import refusal
+
+RECOVERIES = 2
+"""How often a request is made smaller before its refusal is final."""
+
+_Tries: TypeAlias = Generator[dict[str, Any], Any, None]
+"""Gives what to send, is told the answer or the exception that came of it; ends at an answer, else raises."""
+
+# Arguments of the clients' methods that are no part of the request.
+_BESIDE = ("timeout", "extra_headers", "extra_query", "extra_body")
+
+
+class _Conversation:
+    """What is known of a conversation between its requests: the plan, and the context that was sent last."""
+
+    def __init__(self, wire: str, options: dict[str, Any]) -> None:
+        self.wire = wire
+        self.options = options
+        self.plan: Plan | None = None
+        self.context: Context | None = None
+
+    def tries(self, request: dict[str, Any]) -> _Tries:
+        beside = {name: request[name] for name in _BESIDE if name in request}
+        given = {name: value for name, value in request.items() if name not in beside}
+        body = formats.common.plain(_body(given) if self.wire == "gemini" else given)
+        model = str(given.get("model") or "")
+        ready = self._fitted(body, model)
+        for attempt in range(RECOVERIES + 1):
+            told = yield beside | (_arguments(given, ready) if self.wire == "gemini" else ready)
+            found = None if given.get("stream") and not isinstance(told, Exception) else refusal(told)
+            if found is None:
+                if isinstance(told, Exception):
+                    raise told
+                return
+            if attempt == RECOVERIES:
+                raise CannotFit(f"refused {RECOVERIES + 1} times in a row: {found.kind}", model, found.cure) from (
+                    told if isinstance(told, Exception) else None
+                )
+            self._keep(
+                self._with_plan(
+                    lambda plan, told=told: recover(  # type: ignore[misc]
+                        body, error=told, model=model, plan=plan, **self._known(), **self.options
+                    )
+                )
+            )
+            assert self.context is not None
+            ready = self.context.request
+
+    def _fitted(self, body: dict[str, Any], model: str) -> dict[str, Any]:
+        """The request within its budget; as it is where no budget is known."""
+        if self.options.get("budget") is None and models.find(model).context_window is None:
+            return body
+        self._keep(
+            self._with_plan(
+                lambda plan: fit.compact(body, model=model, plan=plan, format=self.wire, **self.options)
+            )
+        )
+        assert self.context is not None
+        return self.context.request
+
+    def _known(self) -> dict[str, Any]:
+        """A length of the answer that an earlier refusal lowered."""
+        limit = self.context.asked.get("max_tokens") if self.context is not None else None
+        return {} if limit is None else {"max_tokens": limit}
+
+    def _with_plan(self, make: Callable[[Plan | None], Context]) -> Context:
+        """What is made with the plan of the request before, or without where it is another history's."""
+        try:
+            return make(self.plan)
+        except PlanMismatch:
+            return make(None)
+
+    def _keep(self, context: Context) -> None:
+        self.context = context
+        self.plan = context.plan if context.plan else None
+
+
+def _body(given: dict[str, Any]) -> dict[str, Any]:
+    """The request body that a call of ``generate_content`` means."""
+    config = formats.common.plain(given.get("config") or {})
+    if not isinstance(config, dict):
+        raise BadInput("the config is no object", "config", "pass a dict or a GenerateContentConfig")
+    contents = given.get("contents")
+    if isinstance(contents, str):
+        contents = [{"role": "user", "parts": [{"text": contents}]}]
+    body: dict[str, Any] = {"contents": contents}
+    for names in (("systemInstruction", "system_instruction"), ("tools",)):
+        value = next((config[name] for name in names if name in config), None)
+        if value is not None:
+            body[names[0]] = {"parts": [{"text": value}]} if isinstance(value, str) else value
+    limit = next((config[name] for name in ("maxOutputTokens", "max_output_tokens") if name in config), None)
+    return body if limit is None else {**body, "generationConfig": {"maxOutputTokens": limit}}
+
+
+def _arguments(given: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of ``generate_content`` for a body: those given, with its contents, tools and settings."""
+    config = formats.common.plain(given.get("config") or {})
+    told = dict(body.get("generationConfig") or {})
+    if "tools" in body and "tools" not in config:
+        told["tools"] = body["tools"]
+    snake = {"maxOutputTokens": "max_output_tokens", "mediaResolution": "media_resolution"}
+    settings = {name: value for name, value in config.items() if name not in {snake.get(key, key) for key in told}}
+    return {**given, "contents": body["contents"], "config": settings | told}
+
+
+class Sender:
+    """Sends the requests of one conversation, each with its whole history; not for several threads at once.
+
+    ``context`` is the one sent last, with its receipt; ``None`` where there was nothing to fit it by.
+    """
+
+    def __init__(self, send: Callable[..., Any], conversation: _Conversation) -> None:
+        self._send = send
+        self._conversation = conversation
+
+    @property
+    def context(self) -> Context | None:
+        return self._conversation.context
+
+    def __call__(self, **request: Any) -> Any:
+        """What the client's own method answers to these arguments.
+
+        :class:`~microfiche.errors.CannotFit` if the request is refused once more after two recoveries, or
+        what never changes in it is too large.
+        """
+        tries = self._conversation.tries(request)
+        ready = next(tries)
+        while True:
+            told: Any
+            try:
+                told = self._send(**ready)
+            except Exception as exc:
+                told = exc
+            try:
+                ready = tries.send(told)
+            except StopIteration:
+                return told
+
+
+class AsyncSender:
+    """:class:`Sender` for a client that is awaited. Fitting runs in a thread, so that the loop goes on."""
+
+    def __init__(self, send: Callable[..., Awaitable[Any]], conversation: _Conversation) -> None:
+        self._send = send
+        self._conversation = conversation
+
+    @property
+    def context(self) -> Context | None:
+        return self._conversation.context
+
+    async def __call__(self, **request: Any) -> Any:
+        """See :meth:`Sender.__call__`."""
+        tries = self._conversation.tries(request)
+        ready = await asyncio.to_thread(next, tries)
+        while True:
+            told: Any
+            try:
+                told = await self._send(**ready)
+            except Exception as exc:
+                told = exc
+            following = await asyncio.to_thread(_next, tries, told)
+            if following is None:
+                return told
+            ready = following
+
+
+def _next(tries: _Tries, told: Any) -> dict[str, Any] | None:
+    # A StopIteration does not pass through a future.
+    try:
+        return tries.send(told)
+    except StopIteration:
+        return None
+
+
+def anthropic(client: Any, *, budget: int | None = None, policy: Policy | None = None) -> Any:
+    """A :class:`Sender` for ``client.messages.create``, an :class:`AsyncSender` for that of an async client.
+
+    ``budget`` and ``policy`` are those of :func:`microfiche.compact`.
+    """
+    return _sender(client.messages.create, "anthropic", budget, policy)
+
+
+def openai(client: Any, *, budget: int | None = None, policy: Policy | None = None) -> Any:
+    """The same for ``client.chat.completions.create``."""
+    return _sender(client.chat.completions.create, "openai_chat", budget, policy)
+
+
+def openai_responses(client: Any, *, budget: int | None = None, policy: Policy | None = None) -> Any:
+    """The same for ``client.responses.create``."""
+    return _sender(client.responses.create, "openai_responses", budget, policy)
+
+
+def google(client: Any, *, budget: int | None = None, policy: Policy | None = None) -> Any:
+    """The same for ``client.models.generate_content``; pass ``client.aio`` to await it."""
+    return _sender(client.models.generate_content, "gemini", budget, policy)
+
+
+def _sender(send: Any, wire: str, budget: int | None, policy: Policy | None) -> Sender | AsyncSender:
+    conversation = _Conversation(wire, {"budget": budget, "policy": policy})
+    return (AsyncSender if inspect.iscoroutinefunction(inspect.unwrap(send)) else Sender)(send, conversation)

@@ -1,0 +1,145 @@
+"""One line around the official clients, sync and async, before the judge."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import builders
+import httpx2
+import microfiche as mf
+import pytest
+from microfiche import clients, formats
+from microfiche.testing import Judge, Refuse
+
+anthropic = pytest.importorskip("anthropic")
+openai = pytest.importorskip("openai")
+genai = pytest.importorskip("google.genai")
+
+CASES = [
+    ("anthropic", "claude-opus-5"),
+    ("openai_chat", "gpt-5.6-sol"),
+    ("openai_responses", "gpt-5.6-sol"),
+    ("gemini", "gemini-3.6-flash"),
+]
+LENGTH = {"anthropic": "max_tokens", "openai_chat": "max_completion_tokens", "openai_responses": "max_output_tokens"}
+
+
+@pytest.fixture(scope="module")
+def http() -> Iterator[httpx2.Client]:
+    with httpx2.Client() as client:
+        yield client
+
+
+def sender(wire: str, judge: Judge, http: Any, **options: Any) -> Any:
+    own = {"api_key": "x", "http_client": http, "max_retries": 0}
+    waits = isinstance(http, httpx2.AsyncClient)
+    if wire == "anthropic":
+        made = (anthropic.AsyncAnthropic if waits else anthropic.Anthropic)(base_url=judge.url, **own)
+        return clients.anthropic(made, **options)
+    if wire == "gemini":
+        name = "httpx_async_client" if waits else "httpx_client"
+        client = genai.Client(api_key="x", http_options=genai.types.HttpOptions(base_url=judge.url, **{name: http}))
+        return clients.google(client.aio if waits else client, **options)
+    made = (openai.AsyncOpenAI if waits else openai.OpenAI)(base_url=f"{judge.url}/v1", **own)
+    return (clients.openai if wire == "openai_chat" else clients.openai_responses)(made, **options)
+
+
+def request(wire: str, model: str, story: builders.Story) -> dict[str, Any]:
+    tools = formats.tools.stubs(["read_file", "run", "screenshot"], wire)[0]
+    if wire == "gemini":
+        config = {"max_output_tokens": 2_000, "tools": tools, "system_instruction": "Be brief.", "temperature": 0.5}
+        return {"model": model, "contents": story.native(wire), "config": config}
+    made = {"model": model, formats.list_key(wire): story.native(wire), "tools": tools, LENGTH[wire]: 2_000}
+    return {**made, "timeout": 60}
+
+
+@pytest.mark.parametrize(("wire", "model"), CASES)
+def test_a_refusal_is_recovered_in_one_line(wire: str, model: str, http: httpx2.Client) -> None:
+    story = builders.rounds(30, 4_500).user("And what now?")
+    with Judge(window=36_000) as judge:
+        send = sender(wire, judge, http)
+        answer = send(**request(wire, model, story))
+        assert answer is not None and mf.refusal(answer) is None
+        assert 1 <= len(judge.refusals) <= 2
+        assert judge.requests[-1].tokens <= 36_000
+        assert send.context is not None and send.context.plan
+        # The next turn goes on with the plan, and is not refused again.
+        plan, before = send.context.plan, len(judge.refusals)
+        story.read("more.py", builders.code(1, 900)).user("Go on.")
+        send(**request(wire, model, story))
+        assert len(judge.refusals) - before <= 1
+        assert send.context.plan.archive is not None and plan.archive is not None
+        frozen = plan.archive.full
+        assert send.context.plan.archive.full[: len(frozen)] == frozen
+
+
+@pytest.mark.parametrize(("wire", "model"), CASES)
+def test_async_clients_are_awaited(wire: str, model: str) -> None:
+    story = builders.rounds(30, 4_500).user("And what now?")
+
+    async def run(judge: Judge) -> Any:
+        async with httpx2.AsyncClient() as http:
+            return await sender(wire, judge, http)(**request(wire, model, story))
+
+    with Judge(window=36_000) as judge:
+        assert asyncio.run(run(judge)) is not None
+        assert 1 <= len(judge.refusals) <= 2
+
+
+@pytest.mark.parametrize(("wire", "model"), CASES)
+def test_a_budget_is_met_before_anything_is_sent(wire: str, model: str, http: httpx2.Client) -> None:
+    story = builders.rounds(30, 4_500).user("And what now?")
+    with Judge(window=36_000) as judge:
+        send = sender(wire, judge, http, budget=30_000)
+        send(**request(wire, model, story))
+        assert not judge.refusals and len(judge.requests) == 1
+        assert send.context.tokens <= 30_000
+
+
+def test_what_small_requests_ask_for_arrives_as_it_is(http: httpx2.Client) -> None:
+    story = builders.Story().user("Hello.")
+    with Judge(script=["hi"] * 4) as judge:
+        for wire, model in CASES:
+            sender(wire, judge, http)(**request(wire, model, story))
+        for (wire, _), sent in zip(CASES, judge.requests, strict=True):
+            assert len(sent.body[formats.list_key(wire)]) == 1 and sent.body["tools"]
+        config = judge.requests[-1].body["generationConfig"]
+        assert config["maxOutputTokens"] == 2_000 and config["temperature"] == 0.5
+        assert "Be brief." in str(judge.requests[-1].body["systemInstruction"])
+
+
+def test_other_errors_come_as_they_are(http: httpx2.Client) -> None:
+    with Judge(script=[Refuse("Number of requests has exceeded your rate limit", 429)]) as judge:
+        send = sender("anthropic", judge, http)
+        with pytest.raises(anthropic.APIStatusError):
+            send(**request("anthropic", "claude-opus-5", builders.rounds(3)))
+        assert len(judge.requests) == 1
+
+
+def test_the_third_refusal_is_final(http: httpx2.Client) -> None:
+    with Judge(script=[Refuse("prompt is too long")] * 5) as judge:
+        send = sender("anthropic", judge, http)
+        with pytest.raises(mf.CannotFit, match="refused 3 times in a row") as caught:
+            send(**request("anthropic", "claude-opus-5", builders.rounds(30, 4_500)))
+        assert isinstance(caught.value.__cause__, anthropic.APIStatusError)
+        assert len(judge.requests) == 3
+
+
+def test_another_history_begins_anew(http: httpx2.Client) -> None:
+    with Judge() as judge:
+        send = sender("anthropic", judge, http, budget=20_000)
+        send(**request("anthropic", "claude-opus-5", builders.rounds(30, 4_500)))
+        assert send.context.plan
+        send(**request("anthropic", "claude-opus-5", builders.rounds(30, 4_500, seed=900)))
+        send(**request("anthropic", "claude-opus-5", builders.Story().user("Hello.")))
+        assert not send.context.plan and not judge.refusals
+
+
+def test_a_model_of_unknown_window_is_sent_as_it_is_and_recovered(http: httpx2.Client) -> None:
+    story = builders.rounds(30, 4_500).user("And what now?")
+    with Judge(window=36_000) as judge:
+        send = sender("openai_chat", judge, http)
+        send(**request("openai_chat", "nobody-knows-1", story))
+        assert 1 <= len(judge.refusals) <= 2 and send.context is not None
