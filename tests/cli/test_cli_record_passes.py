@@ -11,7 +11,9 @@ import microfiche as mf
 import pytest
 from conftest import Ran, listing
 from microfiche import formats
+from microfiche import models as catalogue
 from microfiche.conversation import Record
+from microfiche.transfer import standing_options
 
 Run = Callable[..., Ran]
 MODEL = "claude-opus-5"
@@ -40,17 +42,12 @@ def test_what_fills_the_window_adds_up_and_records_nothing(
     assert shown["pass_due"] == (budget is not None) == (shown["spent"]["pages"] > 0)
     assert head(work) == before
     with Record.open(work) as held:
-        made = held.conversation("harbour").preview(
-            model=model, budget=int(budget[:-1]) * 1000 if budget else None, tools=stubs(held)
-        )
+        chat, wire = held.conversation("harbour"), shown["format"]
+        tokens = int(budget[:-1]) * 1000 if budget else None
+        made = chat.preview(model=model, budget=tokens, format=wire, **standing_options(chat, wire))
         assert made.tokens == shown["tokens"]
     pages = sum(page.tokens for page in made.pages)
     assert shown["spent"]["pages"] >= pages
-
-
-def stubs(held: Record) -> list[Any]:
-    (told_of,) = (entry.payload for entry in held.entries(kind="import") if "tool_names" in entry.payload)
-    return [{"name": name, "input_schema": {"type": "object"}} for name in told_of["tool_names"]]
 
 
 def test_context_is_a_table_for_people(run: Run, work: Path) -> None:
@@ -190,3 +187,20 @@ def test_a_model_of_unknown_window_needs_a_budget(run: Run, work: Path) -> None:
     for command in ("context", "compact", "shake"):
         ran = run(command, work, "--model", "somebody-else-1")
         assert ran.code == 2 and "--budget" in ran.err
+
+
+@pytest.mark.parametrize("model, budget", [("gpt-5.6-sol", "30k"), ("gemini-3.1-pro-preview", "30k"), (MODEL, "30k")])
+def test_a_session_goes_out_in_the_form_of_the_model_s_provider(
+    run: Run, work: Path, tmp_path: Path, model: str, budget: str
+) -> None:
+    own = catalogue.find(model).wire
+    shown = told(run("context", work, "--model", model, "--budget", budget, "--json"))
+    assert shown["format"] == own
+    receipt = told(run("compact", work, "--model", model, "--budget", budget, "--out", tmp_path / "out", "--json"))
+    context = json.loads((tmp_path / "out" / "context.json").read_text())
+    assert receipt["format"] == own and mf.validate(context, own) == [] and context["tools"]
+    # What came as a list keeps its own form, whatever the model.
+    body = json.dumps([{"role": "user", "content": [{"type": "text", "text": "x", "cache_control": {}}]}]).encode()
+    run("import", "-", work, "--name", "list", stdin=body)
+    shown = told(run("context", work, "--name", "list", "--model", model, "--json"))
+    assert shown["format"] == "anthropic"

@@ -17,7 +17,7 @@ from microfiche.errors import BadInput
 from microfiche.fit import Context
 from microfiche.ladder.budget import Policy, budget_for
 from microfiche.models import FIDELITIES, Fidelity
-from microfiche.transfer import standing_options
+from microfiche.transfer import imported_with, standing_options
 from microfiche.views.window import composition
 
 from .contexts import deliver, tokens
@@ -42,9 +42,12 @@ class Asked:
         found = catalogue.find(self.model, self.vision)
         if self.budget is None and found.context_window is None:
             raise click.UsageError(f"the context window of {self.model} is not known: give --budget")
-        wire = self.wire or chat.state().wire() or found.wire
+        session = imported_with(chat).get("format", formats.WIRES[0]) not in formats.WIRES
+        # As for a session file: its form is nobody's request, so the model's provider decides.
+        own = found.wire if session and found.match != "unknown" else chat.state().wire()
+        wire = self.wire or own or found.wire
         options = standing_options(chat, wire)
-        options |= {"budget": self.budget, "fidelity": self.fidelity, "vision": self.vision, "format": self.wire}
+        options |= {"budget": self.budget, "fidelity": self.fidelity, "vision": self.vision, "format": wire}
         if self.system is not None:
             options["system"] = system_of(self.system)
         if self.tools is not None:
@@ -86,7 +89,7 @@ def _asking(command: Callable[..., None]) -> Callable[..., None]:
                 "--format",
                 "wire",
                 type=click.Choice(formats.WIRES),
-                help="The form of the request.  [default: that of the conversation]",
+                help="The form of the request.  [default: its own; for a session, that of the model's provider]",
             ),
             click.option(
                 "--fidelity",
