@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from microfiche import formats
-from microfiche.conversation import Record
+from microfiche.conversation import Conversation, Record
 from microfiche.errors import NameTaken
 from microfiche.messages import History, Message, Note, Text, ToolCall, ToolResult
 from microfiche.record import OpenCalls
@@ -63,13 +63,12 @@ def test_so_does_a_list(store: Record, data: st.DataObject) -> None:
         assert export_messages(done.conversation)[0] == items
 
 
-_PIECES = st.sampled_from("a b c".split())
-
-
-@given(st.lists(st.tuples(st.sampled_from(["user", "call", "calls", "result"]), _PIECES), min_size=1, max_size=12))
-def test_every_call_is_closed_and_nothing_of_the_file_is_lost(store: Record, lines: list[tuple[str, str]]) -> None:
+@st.composite
+def loose_messages(draw: st.DrawFn) -> list[Message]:
+    """Calls and results in any order, of few ids: unanswered, answered late, answered twice, used again."""
+    kinds = st.sampled_from(["user", "call", "calls", "result"])
     messages = []
-    for kind, id in lines:
+    for kind, id in draw(st.lists(st.tuples(kinds, st.sampled_from("abc")), min_size=1, max_size=12)):
         match kind:
             case "user":
                 messages.append(Message("user", (Text(id),)))
@@ -79,6 +78,20 @@ def test_every_call_is_closed_and_nothing_of_the_file_is_lost(store: Record, lin
                 messages.append(Message("assistant", (ToolCall(id, "f", "{}"), ToolCall(f"{id}2", "g", "{}"))))
             case _:
                 messages.append(Message("tool", (ToolResult(id, (Text("done"),)),)))
+    return messages
+
+
+def own(chat: Conversation) -> list[Message]:
+    """The messages of a path without the results that imports put in."""
+    kept = [
+        Message(m.role, tuple(p for p in m.parts if not (isinstance(p, ToolResult) and p.text == NO_RESULT)))
+        for _, m in chat.state().messages
+    ]
+    return [message for message in kept if message.parts]
+
+
+@given(loose_messages())
+def test_every_call_is_closed_and_nothing_of_the_file_is_lost(store: Record, messages: list[Message]) -> None:
     done = import_history(store, History(messages, "atif"), fresh(store))
     calls = OpenCalls()
     said = [message for _, message in done.conversation.state().messages]
@@ -87,11 +100,18 @@ def test_every_call_is_closed_and_nothing_of_the_file_is_lost(store: Record, lin
     assert not len(calls)
     added = [r for message in said for r in message.results if r.text == NO_RESULT]
     assert len(added) == sum(note.what.startswith("no result for call") for note in done.notes)
-    kept = [
-        Message(m.role, tuple(p for p in m.parts if not (isinstance(p, ToolResult) and p.text == NO_RESULT)))
-        for m in said
-    ]
-    assert [message for message in kept if message.parts] == messages
+    assert own(done.conversation) == messages
+
+
+@given(loose_messages(), st.integers(1, 12), st.integers(1, 12))
+def test_a_history_that_grows_is_followed(store: Record, messages: list[Message], first: int, second: int) -> None:
+    first, second = sorted((min(first, len(messages)), min(second, len(messages))))
+    chat = import_history(store, History(messages[:first], "atif"), fresh(store)).conversation
+    for upto in (second, len(messages), len(messages)):
+        update_history(chat, History(messages[:upto], "atif"))
+        assert own(chat) == messages[:upto]
+    size = store.head.size
+    assert update_history(chat, History(messages, "atif")).messages == 0 and store.head.size == size
 
 
 def test_a_session_is_whole_with_its_turns(record: Record) -> None:
@@ -235,3 +255,18 @@ def test_a_note_is_written_once(record: Record) -> None:
     more = formats.read([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}])
     more.notes += [Note("s:5", "damaged line passed over"), Note("s:9", "damaged line passed over")]
     assert [note.where for note in update_history(chat, more).notes] == ["s:9"]
+
+
+def test_what_stands_beside_a_stream_is_told_and_beside_a_request_nothing_stands() -> None:
+    message = {"role": "user", "content": "Go."}
+    boundary = {
+        "type": "system",
+        "subtype": "compact_boundary",
+        "session_id": "s",
+        "compact_metadata": {"trigger": "manual"},
+    }
+    lines = [{"type": "user", "session_id": "s", "message": message}, boundary]
+    data = "\n".join(map(json.dumps, lines))
+    assert formats.read(data).format == "claude_stream"
+    assert formats.asides(data, "claude_stream", "s") == [Note("s:2", "compaction (manual)")]
+    assert formats.asides([message], "anthropic") == []
