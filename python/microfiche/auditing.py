@@ -83,7 +83,8 @@ class Seen:
     ``recorded`` is the digest that was kept with the call, ``digest`` that of what was made again:
     ``proven`` tells that they are equal. ``redrawn`` tells that the pages came out as they were to the
     pixel; where this version draws other glyphs, the pages' identities stand on record, and in ``messages``
-    (native, of ``wire``) a line stands for each. ``system`` and ``tools`` are native.
+    (native, of ``wire``) a line stands for each. ``sheets`` are all pages of the plan as the record keeps them,
+    ``pages`` their files if redrawn; the numbers of those shown are ``shown``. ``system`` and ``tools`` are native.
     """
 
     entry: int
@@ -97,6 +98,7 @@ class Seen:
     tools: list[Any] | None
     messages: list[Any] = field(repr=False)
     sheets: tuple[Sheet, ...] = field(repr=False)
+    shown: tuple[int, ...] = ()
     pages: tuple[bytes, ...] = field(repr=False, default=())
 
     @property
@@ -201,6 +203,7 @@ class Audit:
             tools=call.tools,
             messages=made.messages,
             sheets=state.sheets,
+            shown=tuple(page.number for page in made.projection.visible),
             pages=tuple(page.png for page in made.projection.drawn) if redrawn else (),
         )
 
@@ -696,7 +699,7 @@ class Report:
                 "proven": seen.proven,
                 "redrawn": seen.redrawn,
                 "messages": len(seen.messages),
-                "pages": [sheet._asdict() for sheet in seen.sheets],
+                "pages": [sheet._asdict() for sheet in seen.sheets if sheet.number in seen.shown],
             }
         return data
 
@@ -726,7 +729,7 @@ class Report:
             proof = "proven by its digest" if seen.proven else f"NOT PROVEN: {seen.digest} was recorded otherwise"
             pages = "" if seen.redrawn else "; its pages are drawn otherwise now, their identities are those on record"
             yield f"What the call of entry {seen.entry} saw: context {seen.recorded}, {proof}{pages}"
-            yield f"  {len(seen.messages):,} messages, {len(seen.sheets):,} pages, for {seen.model}"
+            yield f"  {len(seen.messages):,} messages, {len(seen.shown):,} pages, for {seen.model}"
         yield f"What it did not, or reduced: {len(self.not_considered):,} parts"
         for each in self.not_considered:
             pages_of = f" {spans(each.pages)}" if each.pages else ""

@@ -21,7 +21,7 @@ from microfiche.pages.script import Spot
 from .budget import Budget, Load, Policy, Scale, base64_size
 from .elide import elide
 from .form import form_for
-from .images import drop_forced, drop_old, drop_unfit
+from .images import drop_forced, drop_old, drop_unfit, spots_of
 from .newest import Shortened, large_texts, shares, shorten, with_digests
 from .plan import Plan, Source, first_paged, source_digest
 from .projection import Drawn, Projection, assemble, draw_checked, draw_plan, settle, treated
@@ -104,6 +104,7 @@ def compact(
     spared: frozenset[int] = frozenset(),
     force: bool = False,
     writer: Writer | None = None,
+    correction: int = 0,
 ) -> Outcome:
     """Make the source fit the budget.
 
@@ -111,6 +112,7 @@ def compact(
     nothing happens, unless ``force`` asks for all rungs but summary and omission all the same. ``spared`` turns are
     left alone unless nothing else fits. A plan made for another model, fidelity, page form or a smaller
     budget is not continued. Without a ``writer`` there is no rung that summarises.
+    ``correction`` is by how many tokens the context of the plan before is known to weigh more than estimated.
     :class:`CannotFit` if the parts that never change are too large, or the policy's rungs too few.
     """
     scale = Scale(model)
@@ -131,10 +133,12 @@ def compact(
         draft = draft.with_plan(taken, redraw=start.archive is not None)
         load = draft.load()
         steps.append(Step("unsendable", before, load))
-    if budget.holds(load) and not force:
+    if budget.holds(load + Load(correction)) and not force:
         plan = _sealed(source, draft.plan, budget) if unfit else start
         return Outcome(plan, draft.projection(), everything, before, load, tuple(steps))
 
+    # What a pass makes is estimated anew, but not more hopefully than what is known allows.
+    sealed, budget = budget, replace(budget, tokens=max(budget.tokens - max(correction, 0), 1))
     goal = replace(budget, tokens=int(min(policy.target, 1) * budget.tokens))
     rungs: dict[str, _Rung] = {"elide": _elide, "images": _images, "snapshot": _snapshot}
     if writer is not None:
@@ -158,9 +162,11 @@ def compact(
             break
     if not budget.holds(load):
         if spared:
-            return compact(source, model, budget, policy, fixed, plan, fidelity, recall, force=force, writer=writer)
+            return compact(
+                source, model, sealed, policy, fixed, plan, fidelity, recall, frozenset(), force, writer, correction
+            )
         raise _cannot_fit(draft, load, budget, policy, fixed)
-    return Outcome(_sealed(source, draft.plan, budget), draft.projection(), everything, before, load, tuple(steps))
+    return Outcome(_sealed(source, draft.plan, sealed), draft.projection(), everything, before, load, tuple(steps))
 
 
 def _continues(plan: Plan, fresh: Plan, model: Model) -> bool:
@@ -281,7 +287,9 @@ def _snapshot(draft: _Draft, model: Model, budget: Budget, policy: Policy, load:
     limit = min(policy.tail_tokens, int(policy.tail_share * budget.tokens))
     best, reason = draft, "nothing_old"
     for tail in (limit,) if budget.holds(load) else (limit, limit // 2):
-        last = min(tail_start(source, tail, draft.scale), min(draft.spared, default=_NEVER)) - 1
+        behind = min(tail_start(source, tail, draft.scale), min(draft.spared, default=_NEVER))
+        # Not behind - 1: the turns of a path may skip numbers.
+        last = max((turn.number for turn in source.turns if turn.number < behind), default=0)
         if last <= paged:
             continue
         taken = draft.with_plan(extend(plan, source, model, budget, policy, draft.scale, last), redraw=True)
@@ -294,7 +302,54 @@ def _snapshot(draft: _Draft, model: Model, budget: Budget, policy: Policy, load:
             best, reason = taken, ""
             if budget.holds(after):
                 break
+            if after.tokens <= budget.tokens:
+                fitting = _room_for_pages(draft, taken, budget, policy)
+                fitting = fitting or _fewer_pages(draft, taken, model, budget, policy)
+                if fitting is not None:
+                    return fitting, ""
     return (best, "") if best is not draft else (draft, reason)
+
+
+def _room_for_pages(draft: _Draft, taken: _Draft, budget: Budget, policy: Policy) -> _Draft | None:
+    """Where tokens hold and images do not: more images let go, tools' before the user's, if that is enough.
+
+    The newest few of the tools and the newest user message keep theirs, and so does what stood on full pages before.
+    """
+    turns, plan = taken.source.turns, taken.plan
+    assert plan.archive is not None
+    shots = [spot for spot, image in spots_of(turns) if image.owner == "tool"]
+    newest_user = max((turn.number for turn in turns if turn.role == "user"), default=0)
+    kept = set(shots[max(len(shots) - policy.screenshots, 0) :])
+    found = drop_forced(
+        turns,
+        taken.load(),
+        budget,
+        plan.dropped,
+        lambda spot: draft.plan.frozen(spot) or spot[0] == newest_user or spot in kept,
+        turns[draft.source.first_middle - 1].number if draft.source.first_middle else 0,
+    )
+    redraw = any(plan.archive.first <= spot[0] <= plan.archive.last for spot in found)
+    made = taken.with_plan(replace(plan, dropped=plan.dropped | found), redraw)
+    return made if found and budget.holds(made.load()) else None
+
+
+def _fewer_pages(draft: _Draft, taken: _Draft, model: Model, budget: Budget, policy: Policy) -> _Draft | None:
+    """Where tokens hold and images do not: so few turns paged that both do, if there is such a number.
+
+    Pages bring tokens down and the number of images up, so the fewest that bring the tokens down decide.
+    """
+    first, archive = draft.plan.archive, taken.plan.archive
+    assert archive is not None
+    cuts, low = draft.source.cuts(), archive.first if first is None else first.last + 1
+    pairs = [(turn.number, behind.number) for turn, behind in pairwise(draft.source.turns)]
+    ends = [number for number, behind in pairs if low <= number <= archive.last and behind in cuts]
+
+    def paged(last: int) -> _Draft:
+        return draft.with_plan(extend(draft.plan, draft.source, model, budget, policy, draft.scale, last), redraw=True)
+
+    at = bisect_left(ends, True, key=lambda last: paged(last).load().tokens <= budget.tokens)
+    found = paged(ends[at]) if at < len(ends) else None
+    return found if found is not None and budget.holds(found.load()) else None
 
 
 def _pays(draft: _Draft, taken: _Draft, policy: Policy) -> bool:

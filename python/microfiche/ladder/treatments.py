@@ -67,12 +67,16 @@ def _with_images(spot: Spot, part: Part) -> Iterator[tuple[Spot, Part]]:
                 yield (*spot, i), inner
 
 
+_CUT = "its beginning is on a page that is not shown"
+
+
 class _Teller:
     def __init__(self, plan: Plan, drawn: Drawn) -> None:
         archive = plan.archive
         self.plan = plan
         self.script = drawn.script
-        self.shown = tuple(drawn.pages[archive.left_out :]) if archive is not None else ()
+        left_out = archive.left_out if archive is not None else 0
+        self.hidden, self.shown = drawn.pages[:left_out], drawn.pages[left_out:]
         self.results = drawn.results
         self.summarised = plan.summarised
         self.gone = plan.gone
@@ -95,13 +99,13 @@ class _Teller:
             return self._short(spot, part, ())
         if self._stands_beside(turn, spot, part):
             return None if number in self.begun else self._absent(number)
-        pages = self._pages(spot[:3])
+        pages, cut = self._pages(spot[:3])
         if not pages:
             return self._absent(number)
         if isinstance(part, Reasoning) or (isinstance(part, Opaque) and _blob(part)):
             return Form("not_drawn", pages)
         form = self._short(spot, part, pages)
-        return form if form is not None else Form("page", pages, self._pointers(number, holder))
+        return form if form is not None else Form("page", pages, _CUT if cut else self._pointers(number, holder))
 
     def _absent(self, turn: int) -> Form:
         return Form("summary" if turn in self.summarised else "omitted")
@@ -128,8 +132,8 @@ class _Teller:
         said = isinstance(part, Text) and turn.messages[spot[1]].role == "user"
         return said and turn.number in self.beside
 
-    def _pages(self, spot: Spot) -> tuple[int, ...]:
-        """The pages shown that hold something of the segments in which a part stands."""
+    def _pages(self, spot: Spot) -> tuple[tuple[int, ...], bool]:
+        """The pages shown that hold something of the segments in which a part stands, and whether others do."""
         script = self.script
         first = bisect_left(script.lasts, spot)
         last = first
@@ -139,7 +143,11 @@ class _Teller:
             # Nothing of it is drawn: its turn's place is where it would stand.
             first = max(min(first, len(script.spots) - 1), 0)
             last = first + 1
-        return tuple(page.number for page in self.shown if tuple(page.end) > (first, 0) and page.start < (last, 0))
+
+        def holds(page: Page) -> bool:
+            return page.end > (first, 0) and page.start < (last, 0)
+
+        return tuple(page.number for page in self.shown if holds(page)), any(map(holds, self.hidden))
 
     def _pointers(self, turn: int, part: Part) -> str:
         texts = _texts(part)
