@@ -235,6 +235,7 @@ class Conversation:
             ratio=self.ratio(models.find(model).id),
             spared=tuple(state.spared),
             force=force,
+            anchor=_anchor(state, models.find(model).id),
             **asked,  # type: ignore[arg-type]
         )
         return replace(made, asked=made.asked | {"pending": native or None}, entry=tip)
@@ -549,6 +550,24 @@ def _back(label: Label, report: str | None) -> list[Draft]:
     return drafts
 
 
+_BELIEVED = 4
+"""A report that is so many times off the estimate, up or down, is of something else, or of nothing."""
+
+
+def _anchor(state: PathState, model: str) -> tuple[int, int] | None:
+    """The tokens estimated and reported of the newest context of the path, while the plan that made it stands."""
+    since = max((event.id for event in state.events), default=0)
+    for entry, _ in reversed(state.messages):
+        told = entry.payload
+        if "context" not in told or "usage" not in told:
+            continue
+        estimate, reported = told["estimate"], fit.reported(told["usage"])
+        if entry.id < since or told.get("model") != model or not reported:
+            return None
+        return (estimate, reported) if estimate / _BELIEVED <= reported <= estimate * _BELIEVED else None
+    return None
+
+
 def _call(context: Context) -> dict[str, Any]:
     """What is kept of a call, so that its context can be made again: see :mod:`microfiche.auditing`.
 
@@ -558,7 +577,7 @@ def _call(context: Context) -> dict[str, Any]:
     told: dict[str, Any] = {
         "context": context.digest,
         "model": context.receipt.model,
-        "estimate": context.tokens,
+        "estimate": context.receipt.after.tokens,
         "asked": json.dumps(asked | {"format": context.receipt.format}, default=str),
     }
     if context.entry is not None:

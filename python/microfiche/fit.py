@@ -150,12 +150,15 @@ def fit(
     spared: Iterable[tuple[int, int]] = (),
     force: bool = False,
     summarize: Summarizer | None = None,
+    anchor: tuple[int, int] | None = None,
 ) -> Context:
     """:func:`compact`, with what a conversation knows beside its messages.
 
     ``ratio`` is true tokens over estimated ones, as learnt from a refusal: the budget is met by the
     estimate times it. ``spared`` are ranges of turns to leave alone unless nothing else fits; ``force``
-    runs the rungs that lose nothing (all but summary and omission) under budget too.
+    runs the rungs that lose nothing (all but summary and omission) under budget too. ``anchor`` are the
+    tokens estimated and reported of a context that the same plan made of a beginning of this history: as
+    long as that plan stands, the estimate starts from what was reported and adds what is new.
     """
     began = perf_counter()
     policy = policy or Policy()
@@ -177,6 +180,7 @@ def fit(
     given = sum(fixed.values(), Load()) + scale.messages(history.messages)
     limits = budget_for(found, policy, budget, max_tokens if max_tokens is not None else _asked(history.body))
     limits = replace(limits, tokens=int(limits.tokens / ratio))
+    correction = ceil(anchor[1] / ratio) - anchor[0] if anchor is not None else 0
     recall = policy.recall if policy.recall is not None else _answers_recall(history)
     writer = None
     if summarize is not None:
@@ -188,11 +192,12 @@ def fit(
     # What writing and repair add is known only once it is done: then another pass leaves room for it.
     while True:
         outcome = ladder.compact(
-            source, found, limits, policy, fixed, plan, fidelity, recall, left_alone, force, writer
+            source, found, limits, policy, fixed, plan, fidelity, recall, left_alone, force, writer, correction
         )
         written = _write(history, outcome, wire, found, model, policy, max_tokens, messages)
         load = _weigh(written.body, wire, scale)
-        if load.tokens <= limits.tokens:
+        known = correction if not outcome.steps else max(correction, 0)
+        if load.tokens + known <= limits.tokens:
             break
         added = Load(load.tokens - outcome.load.tokens)
         fixed["what writing adds"] = fixed.get("what writing adds", Load()) + added
@@ -236,7 +241,7 @@ def fit(
         plan=outcome.plan,
         pages=tuple(replace(p, tokens=scale.ruler.image(p.width, p.height)) for p in projection.visible),
         receipt=receipt,
-        tokens=ceil(load.tokens * ratio),
+        tokens=ceil((load.tokens + (correction if not outcome.steps else 0)) * ratio),
         digest=_digest(history, projection),
         asked={
             "model": model,
@@ -308,6 +313,25 @@ def _with_lines(message: Message, lines: dict[bytes, Text]) -> Message:
         return part
 
     return replace(message, parts=tuple(map(line, message.parts)))
+
+
+def reported(usage: Any) -> int | None:
+    """The input tokens of a whole request by the usage that a provider reported; ``None`` if it tells none.
+
+    Anthropic counts what its cache wrote and read beside ``input_tokens``, the others in their one number.
+    """
+    if not isinstance(usage, dict):
+        return None
+    for names in (
+        ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"),
+        ("prompt_tokens",),
+        ("promptTokenCount",),
+        ("prompt_token_count",),
+    ):
+        values = [usage.get(name) or 0 for name in names]
+        if usage.get(names[0]) is not None and all(type(value) is int and value >= 0 for value in values):
+            return sum(values)
+    return None
 
 
 def count(

@@ -1,0 +1,117 @@
+"""Estimates that start from what the provider reported of the context before."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import builders
+import microfiche as mf
+import pytest
+from microfiche import fit
+
+MODEL = "claude-opus-5"
+
+
+def true_size(request: dict[str, Any], per: float) -> int:
+    """What a provider would count whose tokens are so many of ours, with a preamble of its own."""
+    return int(per * mf.count(request, model=MODEL)) + 350
+
+
+@pytest.fixture
+def chat(tmp_path: Path) -> Any:
+    with mf.Record.open(tmp_path / "work.mf") as record:
+        yield record.conversation("triage")
+
+
+def rounds(first: int, count: int, size: int = 2_000) -> list[list[dict[str, Any]]]:
+    """Each an assistant message and its result."""
+    story = builders.Story(calls=first)
+    for at in range(first, first + count):
+        story.read(f"src/{at}.py", builders.code(at, size))
+    native = story.native("anthropic")
+    return [native[at : at + 2] for at in range(0, len(native), 2)]
+
+
+@pytest.mark.parametrize("per", [0.7, 1.0, 1.25])
+def test_after_the_first_report_the_error_is_under_five_percent(chat: Any, per: float) -> None:
+    chat.append([{"role": "user", "content": "go"}])
+    for at, step in enumerate(rounds(0, 25)):
+        made = chat.context(model=MODEL, budget=10**6)
+        true = true_size(made.request, per)
+        if at > 12:
+            assert abs(made.tokens - true) < 0.05 * true
+        chat.append(step, context=made, usage={"input_tokens": 5, "cache_read_input_tokens": true - 5})
+
+
+def test_the_threshold_is_met_by_what_was_reported(chat: Any) -> None:
+    """The estimate is high by a third: the pass waits for the true size; and where it is low, it does not wait."""
+    for per, fires in ((0.6, False), (1.3, True)):
+        other = chat.record.conversation(f"by {per}")
+        other.append([{"role": "user", "content": "go"}])
+        for step in rounds(0, 20):
+            made = other.context(model=MODEL, budget=10**6)
+            other.append(step, context=made, usage={"input_tokens": true_size(made.request, per)})
+        estimate = mf.count(made.request, model=MODEL)
+        budget = int(estimate * (0.85 if not fires else 1.25))
+        made = other.context(model=MODEL, budget=budget)
+        assert bool(made.plan) == fires
+        assert made.tokens <= budget
+        if fires:
+            assert true_size(made.request, per) <= budget
+
+
+def test_a_pass_ends_an_anchor_and_the_next_report_begins_one(chat: Any) -> None:
+    chat.append([{"role": "user", "content": "go"}])
+    plans = []
+    for step in rounds(0, 60):
+        made = chat.context(model=MODEL, budget=25_000)
+        true = true_size(made.request, 0.8)
+        assert made.tokens <= 25_000 and true <= 25_000
+        chat.append(step, context=made, usage={"input_tokens": true})
+        plans.append(made.plan)
+    changes = sum(later != earlier for earlier, later in pairwise(plans))
+    assert 1 <= changes < 12
+    archives = [plan.archive for plan in plans if plan.archive]
+    for earlier, later in pairwise(archives):
+        assert later.full[: len(earlier.full)] == earlier.full
+
+
+@pytest.mark.parametrize("usage", [{"input_tokens": 0}, {"input_tokens": 10**9}, {"tokens": 5}, {"input_tokens": "7"}])
+def test_a_report_of_nothing_is_not_believed(chat: Any, usage: dict[str, Any]) -> None:
+    chat.append([{"role": "user", "content": "go"}])
+    [step] = rounds(0, 1, 9_000)
+    made = chat.context(model=MODEL, budget=10**6)
+    chat.append(step, context=made, usage=usage)
+    made = chat.context(model=MODEL, budget=10**6)
+    assert made.tokens == made.receipt.after.tokens
+
+
+def test_another_model_has_its_own(chat: Any) -> None:
+    chat.append([{"role": "user", "content": "go"}])
+    [step] = rounds(0, 1, 9_000)
+    made = chat.context(model=MODEL, budget=10**6)
+    chat.append(step, context=made, usage={"input_tokens": made.tokens + 3_000})
+    assert chat.context(model=MODEL, budget=10**6).tokens > made.tokens + 3_000
+    other = chat.context(model="claude-haiku-4-5", budget=10**6)
+    assert other.tokens == other.receipt.after.tokens
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        ({"input_tokens": 3, "cache_creation_input_tokens": 40, "cache_read_input_tokens": 500}, 543),
+        ({"input_tokens": 3, "cache_creation_input_tokens": None}, 3),
+        ({"input_tokens": 90, "input_tokens_details": {"cached_tokens": 80}}, 90),
+        ({"prompt_tokens": 90, "prompt_tokens_details": {"cached_tokens": 80}}, 90),
+        ({"promptTokenCount": 90, "cachedContentTokenCount": 80}, 90),
+        ({"prompt_token_count": 90}, 90),
+        ({"input_tokens": True}, None),
+        ({"input_tokens": -1}, None),
+        ({}, None),
+        ("no", None),
+    ],
+)
+def test_what_the_usages_of_each_wire_tell(usage: Any, tokens: int | None) -> None:
+    assert fit.reported(usage) == tokens
