@@ -164,6 +164,7 @@ def test_the_rungs_go_in_order_and_the_summariser_comes_last() -> None:
 
 
 TENTH = Policy(summary_share=0.1)
+SMALL = Policy(summary_share=0.02)
 OFF = Policy(rungs=("elide", "images", "snapshot", "omit"))
 
 
@@ -218,7 +219,7 @@ def facts(count: int) -> builders.Story:
     for at in range(count):
         if at % 6 == 2:
             story.user(f"FACT-{at:03} holds.")
-        story.uses(("run", {"command": f"step {at}"}, builders.code(at, 3_000)))
+        story.uses(("ask", {"step": at}, builders.code(at, 3_000)))
     return story
 
 
@@ -247,7 +248,8 @@ def test_a_merged_summary_is_written_from_the_source() -> None:
     plan = None
     for count in range(20, 220, 20):
         native = facts(count).native("openai_chat")
-        plan = mf.compact(native, model="o3-mini", budget=24_000, plan=plan, format="openai_chat", summarize=asked).plan
+        options: dict[str, Any] = {"model": "o3-mini", "budget": 24_000, "format": "openai_chat", "policy": SMALL}
+        plan = mf.compact(native, plan=plan, summarize=asked, **options).plan
     source = split_turns(formats.read(facts(200).native("openai_chat"), "openai_chat").messages)[1]
     originals = {turn.number: [text_of(part) for m in turn.messages for part in m.parts] for turn in source}
     again_asked = 0
