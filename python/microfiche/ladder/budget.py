@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Literal
 
 from microfiche.errors import BadInput
 from microfiche.messages import Image, Message, ToolResult
@@ -48,6 +48,9 @@ class Policy:
       reads in one call, its answer included.
     * ``newest_share``: where not everything fits, the newest turn may have so much; what its results take
       beyond that becomes first and last lines, pages and a pointer.
+    * ``goal``: ``fit`` runs a pass when the budget is exceeded; ``cost`` also when that is cheaper over the
+      ``calls_left`` (this one included), the first ``cached`` tokens of what was sent last being in the
+      provider's cache. Only by rungs that lose nothing and need no model.
     * ``rungs``: the mechanisms allowed, of ``elide``, ``images``, ``snapshot``, ``summary``, ``newest``, ``omit``.
     """
 
@@ -74,6 +77,9 @@ class Policy:
     summary_calls: int = 4
     summary_window: int = 100_000
     newest_share: float = 0.5
+    goal: Literal["fit", "cost"] = "fit"
+    calls_left: int = 20
+    cached: int = 0
     rungs: tuple[str, ...] = RUNGS
 
     def to_dict(self) -> dict[str, Any]:
@@ -92,6 +98,8 @@ class Policy:
             raise BadInput(f"not a policy ({exc})", "policy", "pass what to_dict gave") from None
 
     def __post_init__(self) -> None:
+        if self.goal not in ("fit", "cost"):
+            raise BadInput(f'no goal "{self.goal}"', "policy", "it is fit or cost")
         for name in self.rungs:
             if name not in RUNGS:
                 raise BadInput(f'no rung "{name}"', "policy", f"they are {', '.join(RUNGS)}")

@@ -19,6 +19,7 @@ from microfiche.pages.render import Page
 from microfiche.pages.script import Spot
 
 from .budget import Budget, Load, Policy, Scale, base64_size
+from .cost import common_tokens, pays
 from .elide import elide
 from .form import form_for
 from .images import drop_forced, drop_old, drop_unfit, spots_of
@@ -88,6 +89,9 @@ class _Draft:
         return self.fixed + self.scale.messages(self.projection().messages)
 
 
+_FREE = ("elide", "images", "snapshot")
+"""Rungs that lose nothing and need no model."""
+
 _Rung = Callable[[_Draft, Model, Budget, Policy, Load], tuple[_Draft, str]]
 """What tries to shrink a draft: a smaller one, or the same and the reason."""
 
@@ -134,8 +138,15 @@ def compact(
         load = draft.load()
         steps.append(Step("unsendable", before, load))
     if budget.holds(load + Load(correction)) and not force:
-        plan = _sealed(source, draft.plan, budget) if unfit else start
-        return Outcome(plan, draft.projection(), everything, before, load, tuple(steps))
+        settled = _sealed(source, draft.plan, budget) if unfit else start
+        stays = Outcome(settled, draft.projection(), everything, before, load, tuple(steps))
+        if policy.goal == "fit":
+            return stays
+        free = replace(policy, goal="fit", rungs=tuple(name for name in policy.rungs if name in _FREE))
+        made = compact(source, model, budget, free, fixed, plan, fidelity, recall, spared, True, None, correction)
+        common = beside.tokens + common_tokens(stays.projection.messages, made.projection.messages, scale)
+        pay = pays(model, load.tokens, made.load.tokens, common, policy.cached, policy.calls_left)
+        return made if made.changed and pay else stays
 
     # What a pass makes is estimated anew, but not more hopefully than what is known allows.
     sealed, budget = budget, replace(budget, tokens=max(budget.tokens - max(correction, 0), 1))
