@@ -11,7 +11,7 @@ from typing import Any
 
 import microfiche as mf
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from microfiche import formats
 from microfiche.conversation import Conversation, Record
@@ -103,7 +103,16 @@ def test_every_call_is_closed_and_nothing_of_the_file_is_lost(store: Record, mes
     assert own(done.conversation) == messages
 
 
+_LATE = [
+    Message("assistant", (ToolCall("b", "f", "{}"),)),
+    Message("assistant", (ToolCall("a", "f", "{}"),)),
+    Message("tool", (ToolResult("b", (Text("done"),)),)),
+    Message("user", (Text("go on"),)),
+]
+
+
 @given(loose_messages(), st.integers(1, 12), st.integers(1, 12))
+@example(_LATE, 1, 3)
 def test_a_history_that_grows_is_followed(store: Record, messages: list[Message], first: int, second: int) -> None:
     first, second = sorted((min(first, len(messages)), min(second, len(messages))))
     chat = import_history(store, History(messages[:first], "atif"), fresh(store)).conversation

@@ -77,7 +77,11 @@ def update_history(chat: Conversation, history: History, *, source: str = "", as
         )
     if same == len(said) and (whole or same == len(now)):
         return _write(chat, history, now[same:], source, asides)
-    return _write(chat, history, now[last:], source, asides, stripped[last][0])
+    # Back to a turn boundary: the call of a late result may stand turns before.
+    before = stripped[last][0].parent
+    boundary = None if before is None else chat.thread.boundary(before)
+    first = next(at for at, (entry, _) in enumerate(stripped) if entry.id > (boundary or 0))
+    return _write(chat, history, now[first:], source, asides, stripped[first][0])
 
 
 def _write(
