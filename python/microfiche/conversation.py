@@ -263,6 +263,7 @@ class Conversation:
         before, receipt, plan = state.plan, made.receipt, made.plan
         turns = [spot[0] for spot in (plan.elided.keys() - before.elided.keys())]
         turns += [spot[0] for spot in (plan.dropped.keys() - before.dropped.keys())]
+        turns += [spot[0] for spot in (plan.shortened.keys() - before.shortened.keys())]
         turns += [turn for span in plan.omitted if span not in before.omitted for turn in span]
         turns += [turn for each in plan.summaries if each not in before.summaries for turn in (each.first, each.last)]
         if plan.archive is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from typing import Any
@@ -13,6 +14,7 @@ from builders import Story, code, png, prose, rounds
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from microfiche import formats, models
+from microfiche.cli.receipt import show
 from microfiche.ladder.newest import LARGE, Shortened, is_pointer, shares, shorten
 from microfiche.models import Ruler
 from microfiche.pages.render import read_back
@@ -100,6 +102,16 @@ def test_on_a_page_of_the_archive_what_was_left_out_stays_out() -> None:
     assert not [page for page in last.pages if page.number > 1_000]
 
 
+def test_the_receipt_tells_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    fit = mf.compact(giant().native("anthropic"), model="claude-opus-5", budget=60_000)
+    show(fit.receipt, "session")
+    [line] = fit.receipt.shortened
+    told = " ".join(capsys.readouterr().out.split())
+    assert f"a result of turn 14: {line['head'] + line['tail']:,} characters as text, {line['drawn']:,} on " in told
+    assert f"{line['left_out']:,} left out" in told
+    assert json.loads(fit.receipt.to_json())["shortened"] == [line]
+
+
 def test_parallel_results_share_the_room() -> None:
     """The small ones stay whole, pictures and errors stay with theirs."""
     small = code(1, 3_000)
@@ -166,8 +178,6 @@ def test_our_own_pointer_is_refused_and_a_quoted_one_is_not() -> None:
 
 @pytest.mark.parametrize("change", [{"head": 10**9}, {"drawn": 5}, {"pages": ["0" * 64]}, {"tail": -1}, {"form": None}])
 def test_a_forged_plan_is_refused(change: dict[str, Any]) -> None:
-    import json
-
     native = giant(3, code(3, 90_000)).native("anthropic")
     fit = mf.compact(native, model="claude-opus-5", budget=30_000)
     data = json.loads(fit.plan.to_json())

@@ -21,6 +21,7 @@ _RUNGS = {
     "images": "old screenshots",
     "snapshot": "the middle as pages",
     "summary": "the oldest turns as a summary",
+    "newest": "a newest result too large",
     "omit": "left out",
     "write": "frame and repairs",
 }
@@ -37,6 +38,8 @@ _WHY = {
     "repeated": "the same text stands again later",
     "written": "a write that succeeded",
     "log": "a long log without trouble; its end stays",
+    "output": "long output of a command without an error; its end stays",
+    "rule": "a rule of the policy",
     "empty": "nothing but blanks",
     "old": "not among the newest",
     "bytes": "too many bytes of images",
@@ -117,6 +120,10 @@ def _details(receipt: Receipt) -> Iterator[tuple[str, str]]:
     """What became of the parts, a line a kind of fate."""
     yield from _fates("elided", "tool result", receipt.elided)
     yield from _fates("dropped", "image", receipt.images)
+    for text in receipt.shortened:
+        pages = plural(text["pages"], "page")
+        fates = f"{text['head'] + text['tail']:,} characters as text, {text['drawn']:,} on {pages}"
+        yield "shortened", f"a result of turn {text['turn']}: {fates}, {text['left_out']:,} left out"
     for summary in receipt.summaries:
         first, last = summary["turns"]
         lines = plural(sum(summary["lines"].values()), "line")
