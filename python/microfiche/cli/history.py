@@ -163,7 +163,7 @@ def _removed(chat: Conversation, event: int, as_json: bool) -> None:
         return
     for each in removed:
         told = each.reduced
-        pages = f", page{'' if len(told.pages) == 1 else 's'} {spans(told.pages)}" if told.pages else ""
+        pages = f" (page{'' if len(told.pages) == 1 else 's'} {spans(told.pages)})" if told.pages else ""
         click.echo(plain(f"── turn {told.turn}, entry {told.key.entry}, {told.kind}: {FORMS[told.form]}{pages}"))
         for line in _told(each.original):
             click.echo(line)

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from microfiche.conversation import Conversation
+from microfiche.ladder.budget import RUNGS
 from microfiche.messages import Image, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from microfiche.pages.guide import spans
 from microfiche.record import Entry, Ref
@@ -63,7 +64,7 @@ def marker(entry: Entry) -> str:
 
 
 def _compaction(told: dict[str, Any]) -> str:
-    ran = [rung for rung, reason, _ in told["rungs"] if not reason]
+    ran = [rung for rung, reason, _ in told["rungs"] if rung in RUNGS and not reason]
     first, last = told["span"]
     before, after = told["before"]["tokens"], told["after"]["tokens"]
     by = f" by {', '.join(ran)}" if ran else ""
