@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from pathlib import Path
 from typing import Any
 
 import builders
@@ -243,3 +244,22 @@ def test_random_giants(seed: int) -> None:
     assert mf.validate(fit.request, wire, model=model) == []
     again = mf.compact(story.native(wire), model=model, budget=budget, format=wire, plan=fit.plan)
     assert (again.plan, again.digest) == (fit.plan, fit.digest)
+
+
+def test_a_record_holds_it_over_a_restart(tmp_path: Path) -> None:
+    """The pass is an event with its turn in its span; what was left out is recalled whole."""
+    native = giant(6, code(5, 200_000)).native("anthropic")
+    options: dict[str, Any] = {"model": "claude-opus-5", "budget": 30_000}
+    with mf.Record.open(tmp_path / "work.mf") as record:
+        chat = record.conversation("triage")
+        chat.append(native)
+        first = chat.context(**options)
+        assert first.receipt.shortened
+        [event] = chat.state().events
+        assert event.payload["span"][0] <= 8 <= event.payload["span"][1]
+    with mf.Record.open(tmp_path / "work.mf") as record:
+        chat = record.conversation("triage")
+        again = chat.context(**options)
+        assert (again.digest, again.messages) == (first.digest, first.messages)
+        assert chat.recall(8) == native[-2:]
+        assert record.verify()
