@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from microfiche.formats import convert
-from microfiche.ladder.difference import apply
+from microfiche.ladder.difference import apply, plan_of, told
 from microfiche.ladder.plan import Plan
 from microfiche.messages import History, Message
 from microfiche.pages.render import Page, Segment, cut
 from microfiche.record import Entry
 
 NOTHING = Plan()
+_NOTHING = told(NOTHING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +104,21 @@ class PathState:
     """
 
     messages: list[tuple[Entry, Message]] = field(default_factory=list)
-    plan: Plan = NOTHING
     planned: str = ""
     sheets: tuple[Sheet, ...] = ()
     spared: list[tuple[int, int]] = field(default_factory=list)
     pins: dict[int, Pin] = field(default_factory=dict)
     events: list[Entry] = field(default_factory=list)
-    _before: dict[int, tuple[Plan, str, tuple[Sheet, ...]]] = field(default_factory=dict)
+    # Plans as data: of all that a path went through, only those that are asked for are read.
+    _told: Any = field(default_factory=lambda: _NOTHING)
+    _plan: Plan | None = NOTHING
+    _before: dict[int, tuple[Any, str, tuple[Sheet, ...]]] = field(default_factory=dict)
+
+    @property
+    def plan(self) -> Plan:
+        if self._plan is None:
+            self._plan = plan_of(self._told)
+        return self._plan
 
     def add(self, entry: Entry) -> None:
         """Take one more entry of the path into account."""
@@ -117,14 +126,14 @@ class PathState:
             self.messages.append((entry, entry.message))
         match entry.kind:
             case "compaction":
-                self._before[entry.id] = (self.plan, self.planned, self.sheets)
-                self.plan = apply(self.plan, entry.payload["plan"])
+                self._before[entry.id] = (self._told, self.planned, self.sheets)
+                self._told, self._plan = apply(self._told, entry.payload["plan"]), None
                 self.planned = entry.payload["wire"]
                 self.sheets = Sheet.patched(self.sheets, entry.payload["pages"])
                 self.events.append(entry)
             case "undo":
                 undone = next(each for each in self.events if each.id == entry.about)
-                self.plan, self.planned, self.sheets = self._before[undone.id]
+                (self._told, self.planned, self.sheets), self._plan = self._before[undone.id], None
                 first, last = undone.payload["span"]
                 self.spared.append((first, last))
                 self.events.append(entry)
@@ -140,7 +149,7 @@ class PathState:
 
     def plan_before(self, event: int) -> Plan:
         """The plan that stood before a compaction of this path."""
-        return self._before[event][0]
+        return plan_of(self._before[event][0])
 
     @property
     def compactions(self) -> list[Entry]:

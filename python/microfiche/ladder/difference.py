@@ -16,15 +16,24 @@ from .plan import Plan
 
 def difference(old: Plan, new: Plan) -> Any:
     """What :func:`apply` needs to make ``new`` of ``old``."""
-    return _difference(json.loads(old.to_json()), json.loads(new.to_json()))
+    return _difference(told(old), told(new))
 
 
-def apply(old: Plan, change: Any) -> Plan:
-    """The plan that a difference makes of ``old``; :class:`BadInput` if it is none."""
+def told(plan: Plan) -> Any:
+    """A plan as the data that a difference is of."""
+    return json.loads(plan.to_json())
+
+
+def apply(old: Any, change: Any) -> Any:
+    """The data that a difference makes of the data of a plan; :class:`BadInput` if it is none."""
     try:
-        data = _apply(json.loads(old.to_json()), change)
+        return _apply(old, change)
     except (KeyError, TypeError, AttributeError) as exc:
         raise BadInput(f"not a difference of plans ({exc})", "compaction", "verify the record") from None
+
+
+def plan_of(data: Any) -> Plan:
+    """The plan of such data; :class:`BadInput` says what is wrong with it."""
     return Plan.from_json(json.dumps(data))
 
 
