@@ -431,8 +431,8 @@ class Life:
 
     def options(self) -> dict[str, Any]:
         source = self.source
-        model = source.choice((MODEL, MODEL, MODEL, GPT))
-        wire = "anthropic" if model == MODEL else "openai_chat"
+        wire = source.choice(("anthropic",) * 6 + builders.WIRES)
+        model = {"anthropic": MODEL, "gemini": "gemini-3.6-flash"}.get(wire, GPT)
         more: dict[str, Any] = {"tools": mf.tools(wire)} if source.random() < 0.5 else {}
         if source.random() < 0.5:
             more["system"] = "Be brief."
@@ -473,7 +473,7 @@ class Life:
         pending = pending if self.source.random() < 0.4 else []
         fit = chat.context(pending=pending or None, **options)
         native = self.story(1).native(options["format"])
-        if native[0]["role"] == "user":
+        if native[0].get("role") == "user":
             chat.append([*pending, *native], format=options["format"])
             return
         entries = chat.append([*pending, *native], context=fit, format=options["format"])
