@@ -104,6 +104,8 @@ def test_another_model_has_its_own(chat: Any) -> None:
         ({"input_tokens": 3, "cache_creation_input_tokens": 40, "cache_read_input_tokens": 500}, 543),
         ({"input_tokens": 3, "cache_creation_input_tokens": None}, 3),
         ({"input_tokens": 90, "input_tokens_details": {"cached_tokens": 80}}, 90),
+        ({"input_tokens": 9, "iterations": [{"input_tokens": 99_000}, {"input_tokens": 7_000}]}, 7_000),
+        ({"input_tokens": 9, "iterations": []}, 9),
         ({"prompt_tokens": 90, "prompt_tokens_details": {"cached_tokens": 80}}, 90),
         ({"promptTokenCount": 90, "cachedContentTokenCount": 80}, 90),
         ({"prompt_token_count": 90}, 90),

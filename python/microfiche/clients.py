@@ -21,6 +21,7 @@ from microfiche.errors import BadInput, CannotFit, PlanMismatch
 from microfiche.fit import Context
 from microfiche.ladder.budget import Policy
 from microfiche.ladder.plan import Plan
+from microfiche.ladder.summarize import Summarizer, SummaryRequest
 from microfiche.recovery import recover
 from microfiche.refusal import refusal
 
@@ -222,3 +223,59 @@ def google(client: Any, *, budget: int | None = None, policy: Policy | None = No
 def _sender(send: Any, wire: str, budget: int | None, policy: Policy | None) -> Sender | AsyncSender:
     conversation = _Conversation(wire, {"budget": budget, "policy": policy})
     return (AsyncSender if inspect.iscoroutinefunction(inspect.unwrap(send)) else Sender)(send, conversation)
+
+
+def summarizer(client: Any, model: str, *, reasoning: int = 8_000) -> Summarizer:
+    """A summariser for :func:`microfiche.compact` that asks ``model`` through an official client, sync or async.
+
+    ``client`` is one of Anthropic, OpenAI (its chat endpoint) or Google (``client.aio`` to await it). The model may
+    think for ``reasoning`` tokens beyond the length of the answer. :class:`~microfiche.errors.BadInput` for another.
+    """
+    if hasattr(client, "messages"):
+        return _asking(client.messages.create, model, reasoning, _ask_anthropic, _anthropic_text)
+    if hasattr(client, "chat"):
+        return _asking(client.chat.completions.create, model, reasoning, _ask_openai, _openai_text)
+    if hasattr(getattr(client, "models", None), "generate_content"):
+        return _asking(client.models.generate_content, model, reasoning, _ask_google, _google_text)
+    raise BadInput(f"{type(client).__name__} is no client that is known", "summarizer", "pass any callable instead")
+
+
+_Ask: TypeAlias = Callable[[str, str, int], dict[str, Any]]
+"""The arguments of a client's method for a model, a prompt and the longest answer."""
+
+
+def _asking(create: Any, model: str, reasoning: int, ask: _Ask, text: Callable[[Any], str]) -> Summarizer:
+    def arguments(request: SummaryRequest) -> dict[str, Any]:
+        return ask(model, request.prompt, request.max_tokens + reasoning)
+
+    async def awaited(request: SummaryRequest) -> str:
+        return text(await create(**arguments(request)))
+
+    def plain(request: SummaryRequest) -> str:
+        return text(create(**arguments(request)))
+
+    return awaited if inspect.iscoroutinefunction(inspect.unwrap(create)) else plain
+
+
+def _ask_anthropic(model: str, prompt: str, longest: int) -> dict[str, Any]:
+    return {"model": model, "max_tokens": longest, "messages": [{"role": "user", "content": prompt}]}
+
+
+def _anthropic_text(answer: Any) -> str:
+    return "".join(block.text for block in answer.content if block.type == "text")
+
+
+def _ask_openai(model: str, prompt: str, longest: int) -> dict[str, Any]:
+    return {"model": model, "max_completion_tokens": longest, "messages": [{"role": "user", "content": prompt}]}
+
+
+def _openai_text(answer: Any) -> str:
+    return answer.choices[0].message.content or ""
+
+
+def _ask_google(model: str, prompt: str, longest: int) -> dict[str, Any]:
+    return {"model": model, "contents": prompt, "config": {"max_output_tokens": longest}}
+
+
+def _google_text(answer: Any) -> str:
+    return answer.text or ""

@@ -318,10 +318,14 @@ def _with_lines(message: Message, lines: dict[bytes, Text]) -> Message:
 def reported(usage: Any) -> int | None:
     """The input tokens of a whole request by the usage that a provider reported; ``None`` if it tells none.
 
-    Anthropic counts what its cache wrote and read beside ``input_tokens``, the others in their one number.
+    Anthropic counts what its cache wrote and read beside ``input_tokens``, the others in their one number. Where
+    it went through several iterations, the last one's request is the one that stands.
     """
     if not isinstance(usage, dict):
         return None
+    iterations = usage.get("iterations")
+    if isinstance(iterations, list) and iterations:
+        return reported(iterations[-1])
     for names in (
         ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"),
         ("prompt_tokens",),

@@ -32,18 +32,29 @@ def http() -> Iterator[httpx2.Client]:
         yield client
 
 
-def sender(wire: str, judge: Judge, http: Any, **options: Any) -> Any:
+WRAPPERS = {
+    "anthropic": clients.anthropic,
+    "openai_chat": clients.openai,
+    "openai_responses": clients.openai_responses,
+    "gemini": clients.google,
+}
+
+
+def client(wire: str, judge: Judge, http: Any) -> Any:
+    """The official client of a wire at the judge, async if ``http`` is."""
     own = {"api_key": "x", "http_client": http, "max_retries": 0}
     waits = isinstance(http, httpx2.AsyncClient)
     if wire == "anthropic":
-        made = (anthropic.AsyncAnthropic if waits else anthropic.Anthropic)(base_url=judge.url, **own)
-        return clients.anthropic(made, **options)
+        return (anthropic.AsyncAnthropic if waits else anthropic.Anthropic)(base_url=judge.url, **own)
     if wire == "gemini":
         name = "httpx_async_client" if waits else "httpx_client"
-        client = genai.Client(api_key="x", http_options=genai.types.HttpOptions(base_url=judge.url, **{name: http}))
-        return clients.google(client.aio if waits else client, **options)
-    made = (openai.AsyncOpenAI if waits else openai.OpenAI)(base_url=f"{judge.url}/v1", **own)
-    return (clients.openai if wire == "openai_chat" else clients.openai_responses)(made, **options)
+        made = genai.Client(api_key="x", http_options=genai.types.HttpOptions(base_url=judge.url, **{name: http}))
+        return made.aio if waits else made
+    return (openai.AsyncOpenAI if waits else openai.OpenAI)(base_url=f"{judge.url}/v1", **own)
+
+
+def sender(wire: str, judge: Judge, http: Any, **options: Any) -> Any:
+    return WRAPPERS[wire](client(wire, judge, http), **options)
 
 
 def request(wire: str, model: str, story: builders.Story) -> dict[str, Any]:
@@ -143,3 +154,41 @@ def test_a_model_of_unknown_window_is_sent_as_it_is_and_recovered(http: httpx2.C
         send = sender("openai_chat", judge, http)
         send(**request("openai_chat", "nobody-knows-1", story))
         assert 1 <= len(judge.refusals) <= 2 and send.context is not None
+
+
+# ---------------------------------------------------------------- summarisers
+
+ANSWER = "\n".join(f"- fact: file {turn} was read (turn {turn})" for turn in range(2, 6))
+ASKED = [("anthropic", "claude-haiku-4-5"), ("openai_chat", "gpt-5.6-sol"), ("gemini", "gemini-3.6-flash")]
+
+
+def summarised(summarize: Any) -> mf.Context:
+    native = builders.rounds(30, 3_000).native("openai_chat")
+    return mf.compact(native, model="o3-mini", budget=15_000, summarize=summarize)
+
+
+@pytest.mark.parametrize(("wire", "model"), ASKED)
+def test_official_clients_summarise(wire: str, model: str, http: httpx2.Client) -> None:
+    with Judge(script=[ANSWER] * 4) as judge:
+        fit = summarised(clients.summarizer(client(wire, judge, http), model))
+        assert 1 <= fit.receipt.summary_calls == len(judge.requests) and fit.plan.summaries
+        assert "file 3 was read" in str(fit.messages) and not fit.receipt.omitted_turns
+
+
+@pytest.mark.parametrize(("wire", "model"), ASKED)
+def test_async_clients_summarise(wire: str, model: str) -> None:
+    # Each asking has a loop of its own, so no connection may outlive it.
+    http = httpx2.AsyncClient(limits=httpx2.Limits(max_keepalive_connections=0))
+    with Judge(script=[ANSWER] * 4) as judge:
+        fit = summarised(clients.summarizer(client(wire, judge, http), model))
+        assert fit.plan.summaries and fit.receipt.summary_calls == len(judge.requests)
+    asyncio.run(http.aclose())
+
+
+def test_a_client_that_fails_costs_nothing(http: httpx2.Client) -> None:
+    with Judge(script=[Refuse("Overloaded", 529)] * 4) as judge:
+        fit = summarised(clients.summarizer(client("anthropic", judge, http), "claude-haiku-4-5"))
+        assert not fit.plan.summaries and fit.tokens <= 15_000
+        assert any(rung.reason.startswith("summary_failed") for rung in fit.receipt.rungs)
+    with pytest.raises(mf.BadInput, match="no client that is known"):
+        clients.summarizer(object(), "m")
