@@ -76,9 +76,7 @@ class _Conversation:
         if self.options.get("budget") is None and models.find(model).context_window is None:
             return body
         self._keep(
-            self._with_plan(
-                lambda plan: fit.compact(body, model=model, plan=plan, format=self.wire, **self.options)
-            )
+            self._with_plan(lambda plan: fit.compact(body, model=model, plan=plan, format=self.wire, **self.options))
         )
         assert self.context is not None
         return self.context.request
