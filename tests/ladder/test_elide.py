@@ -337,7 +337,7 @@ def test_a_rule_of_the_policy_decides_first() -> None:
     assert {spot[0]: each.why for spot, each in without.plan.elided.items()} == {10: "log"}
     assert mf.Plan.from_json(fit.plan.to_json()) == fit.plan
     placeholder = next(iter(fit.plan.elided.values())).placeholder(ToolResult("c", (Text("x" * 900),)), 3, False)
-    assert "uneventful by a rule of this conversation" in placeholder and is_placeholder(placeholder)
+    assert "uneventful by the settings of this conversation" in placeholder and is_placeholder(placeholder)
 
 
 @pytest.mark.parametrize(
