@@ -19,7 +19,7 @@ def picture(width: int, height: int, shade: int) -> dict[str, Any]:
 
 
 def history(rounds: int = 80) -> list[dict[str, Any]]:
-    """A large picture in front (so that Anthropic takes 20 images at most), a screenshot every round, some of the user."""
+    """A large picture in front (Anthropic takes 20 images at most then), a screenshot every round, some of the user."""
     messages: list[dict[str, Any]] = [
         {"role": "user", "content": [{"type": "text", "text": "begin"}, picture(3000, 200, 1)]}
     ]

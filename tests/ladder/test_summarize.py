@@ -7,7 +7,6 @@ import contextlib
 import json
 import random
 import re
-from time import perf_counter
 from typing import Any
 
 import builders
@@ -303,15 +302,12 @@ def test_any_answer_gives_sound_lines_or_a_failure(pieces: list[str]) -> None:
 @pytest.mark.parametrize(
     "piece", ["(turn 3", "(turn 3)", "[ ", "a" * 30 + "_", "- fact: ", "****", "1. ", "{", "(turn 1, 1, 1"]
 )
-def test_hostile_answers_take_linear_time(piece: str) -> None:
+def test_hostile_answers_are_read_to_their_end(piece: str) -> None:
+    """Anything but linear time would not come back."""
     asked = SummaryRequest("", (3,), 400_000)
-    steps = []
-    for size in (100_000, 400_000):
-        began = perf_counter()
-        with contextlib.suppress(Failed):
-            parse("- fact: " + piece * (size // len(piece)), asked)
-        steps.append(perf_counter() - began)
-    assert steps[1] < 20 * steps[0] + 0.2
+    answer = "- fact: " + piece * (1_000_000 // len(piece)) + "\n- fact: the end (turn 3)"
+    with contextlib.suppress(Failed):
+        assert all(line.turns == ((3, 3),) for line in parse(answer, asked).lines)
 
 
 # ---------------------------------------------------------------- artifacts

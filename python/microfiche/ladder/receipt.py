@@ -113,7 +113,8 @@ def amounts(given: Load, outcome: Outcome, final: Load, model: Model) -> tuple[R
     """The rungs of a pass, contiguous from what was given to what is sent.
 
     Beside the rungs themselves: ``carry`` is what the wire to write cannot hold and a message put
-    in front, ``plan`` what the plan before had done, ``write`` what writing and repair changed.
+    in front, ``unsendable`` images that the model does not take, ``plan`` what the plan before had done,
+    ``write`` what writing and repair changed.
     """
     states = [("carry", "", outcome.before), ("plan", "", outcome.start)]
     states += [(step.rung, step.reason, step.after) for step in outcome.steps]
