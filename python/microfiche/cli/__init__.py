@@ -14,6 +14,7 @@ import click
 
 from microfiche.errors import MicroficheError
 
+from .audit import audit
 from .branches import branch, checkpoint, fork, pin, pins, rewind, undo, unpin
 from .compact import compact
 from .files import plain
@@ -63,6 +64,6 @@ for _command in (
     *(import_, log, show, search, tree),
     *(branch, fork, checkpoint, rewind, undo, pin, unpin, pins),
     *(context, shake, retry),
-    *(verify, export, backup),
+    *(verify, audit, export, backup),
 ):
     main.add_command(_command)
