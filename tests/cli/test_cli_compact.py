@@ -433,3 +433,8 @@ def test_screenshots_of_the_sample_are_pictures(harbour: Path) -> None:
         if isinstance(part, Image)
     ]
     assert [(image.width, image.height) for image in images] == [(256, 112)] * 5
+
+
+def test_an_empty_name_for_the_output_is_wrong_usage(run: Run, harbour: Path, tmp_path: Path) -> None:
+    ran = run("compact", harbour, "--model", MODEL, "--budget", BUDGET, "--out", "")
+    assert ran.code == 2 and "empty" in ran.err

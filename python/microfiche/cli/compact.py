@@ -14,7 +14,7 @@ from microfiche.messages import History, Message, Text, split_turns
 from microfiche.models import FIDELITIES, Fidelity
 
 from .contexts import deliver, tokens
-from .files import STDIN, name_of, read_bytes
+from .files import STDIN, Target, name_of, read_bytes
 from .passes import Asked, compact_record, system_of, tools_of
 from .receipt import plural
 from .record import is_record
@@ -34,7 +34,7 @@ _EXAMPLE = "microfiche compact session.jsonl --model claude-opus-5 --budget 120k
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=Target(),
     metavar="DIR",
     help="Where context.json, the pages, plan.json and receipt.json go.",
 )

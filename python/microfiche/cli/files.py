@@ -8,6 +8,7 @@ import sys
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.box import SIMPLE_HEAD
@@ -17,6 +18,18 @@ from rich.table import Table
 from microfiche.errors import BadInput, MicroficheError
 
 STDIN = Path("-")
+
+
+class Target(click.Path):
+    """A file or folder to write; an empty name, which a shell makes of an unset variable, is none."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("the name is empty", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 def plain(text: str) -> str:

@@ -16,7 +16,7 @@ from microfiche.models import FIDELITIES, Fidelity
 from microfiche.pages.render import Cell, Ink, Level, Lines, Page, Segment, read_back
 from microfiche.pages.render import render as draw_text
 
-from .files import STDIN, name_of, plain, read_bytes, series, size, write_all, write_one
+from .files import STDIN, Target, name_of, plain, read_bytes, series, size, write_all, write_one
 
 _INKS = ("grey", "mono")
 # A text chunk that every page of ours has behind its header.
@@ -25,7 +25,7 @@ _OWN_CHUNK = b"tEXtmicrofiche\0"
 
 @click.command(epilog="Example:\n\n\b\n  microfiche render notes.txt src/main.rs --model claude-opus-5 --out pages/")
 @click.argument("texts", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path, allow_dash=True))
-@click.option("--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="Where the pages go.")
+@click.option("--out", required=True, type=Target(), metavar="DIR", help="Where the pages go.")
 @click.option("--model", metavar="MODEL", help="The model that will read them: decides cell and page.")
 @click.option(
     "--cell", metavar="WxH", callback=size, help="Pixels of one character, 4x6 to 16x32.  [default: the model's]"
@@ -191,7 +191,7 @@ def _is_page(path: Path) -> bool:
 @click.option("--cell", metavar="WxH", callback=size, help="Pixels of one character.  [default: tried out]")
 @click.option("--ink", type=click.Choice(_INKS), help="[default: tried out]")
 @click.option("--marks", is_flag=True, help="Print bars and texts as JSON, one a line.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write there, not to standard output.")
+@click.option("--out", type=Target(), metavar="FILE", help="Write there, not to standard output.")
 def read(pages: tuple[Path, ...], cell: Cell | None, ink: Ink | None, marks: bool, out: Path | None) -> None:
     """Read pages back to the text that they were drawn from, exactly and from their pixels alone.
 

@@ -21,7 +21,7 @@ from microfiche.transfer import imported_with, standing_options
 from microfiche.views.window import composition
 
 from .contexts import deliver, tokens
-from .files import plain, print_table, read_bytes, table
+from .files import Target, plain, print_table, read_bytes, table
 from .record import emit, json_option, name_option, opened, picked, record_argument
 
 
@@ -171,7 +171,7 @@ def context(record: Path, name: str | None, as_json: bool, **asked: Any) -> None
 @record_argument
 @click.option("--only", type=click.Choice(("elide", "images")), help="One of the reducers.  [default: both]")
 @_asking
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Where the context goes, as for compact.")
+@click.option("--out", type=Target(), metavar="DIR", help="Where the context goes, as for compact.")
 @name_option
 @json_option
 @click.pass_context
@@ -198,7 +198,7 @@ def shake(
 
 @click.command(epilog="Example:\n\n\b\n  microfiche retry work.mf --out out/")
 @record_argument
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Where the context goes, as for compact.")
+@click.option("--out", type=Target(), metavar="DIR", help="Where the context goes, as for compact.")
 @name_option
 @json_option
 @click.pass_context

@@ -16,7 +16,7 @@ from microfiche.record import Head, Verdict
 from microfiche.transfer import export_messages
 from microfiche.views.thread import data, events, markdown
 
-from .files import plain, read_bytes, write_one
+from .files import Target, plain, read_bytes, write_one
 from .record import emit, json_option, name_option, opened, picked, record_argument
 
 
@@ -76,7 +76,7 @@ def verify(
 @json_option
 @name_option
 @click.option("--format", "wire", type=click.Choice(formats.WIRES), help="With --messages: another form for them.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write there, not to standard output.")
+@click.option("--out", type=Target(), metavar="FILE", help="Write there, not to standard output.")
 def export(
     record: Path,
     messages: bool,

@@ -47,7 +47,7 @@ def detect(loaded: Loaded, prefer: str | None = None) -> str:
         seen = f"an object with {_names(document)}"
     if found is None:
         raise UnknownFormat(
-            f"no known format: {seen or f'a {type(document).__name__}'}",
+            f"no known format: {seen or f'one {type(document).__name__}'}",
             loaded.where,
             "name the format, or pass a request body, a list of messages, or a session file",
         )
