@@ -286,7 +286,7 @@ def test_the_letter_of_an_escape_is_no_part_of_a_run() -> None:
         hashlib.sha256(b"x").hexdigest(),
         "/app/packages/happy/src/browser/utilities/BrowserFrameNavigatorFactory/index",
         "test_that_a_rather_long_name_of_a_test_says_all_that_it_wants_to_say_about_a_thing",
-        "/tmp/run/2b2e6b62-7a57-45de-88fc-d963703cd1e2/tasks/aa2d5d0a464f91067/out/stdout",
+        "/tmp/run/5c1f0a77-3d2e-4b18-9a60-7e4f21c8d905/tasks/bc3e7f1d20a85c946/out/stdout",
         "AbstractSingletonProxyFactoryBeanThatNobodyEverWantedToSeeInARealProgramAnywhere",
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/abcdefghijklmnopq",
     ],
