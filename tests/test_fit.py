@@ -427,6 +427,15 @@ def test_a_model_has_a_name(model: Any) -> None:
         mf.compact([{"role": "user", "content": "hi"}], model=model)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("plan", {"version": 1}), ("plan", "{}"), ("policy", 3), ("policy", {}), ("tools", 3), ("tools", {"name": "ls"})],
+)
+def test_a_plan_a_policy_and_tools_are_of_their_kind(name: str, value: Any) -> None:
+    with pytest.raises(mf.BadInput, match=f"^{name}: "):
+        mf.compact([{"role": "user", "content": "hi"}], model="claude-opus-5", **{name: value})
+
+
 @pytest.mark.parametrize("config", ["abc", [1], None])
 def test_a_config_that_is_no_object_does_not_crash(config: Any) -> None:
     body = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}], "generationConfig": config}

@@ -161,12 +161,16 @@ def fit(
     long as that plan stands, the estimate starts from what was reported and adds what is new.
     """
     began = perf_counter()
-    policy = policy or Policy()
+    policy = Policy() if policy is None else policy
     if fidelity not in models.FIDELITIES:
         raise BadInput(f'no fidelity "{fidelity}"', "fidelity", f"it is one of {', '.join(models.FIDELITIES)}")
     for name, value in (("budget", budget), ("max_tokens", max_tokens)):
         if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
             raise BadInput(f"{value!r} is no number of tokens", name, "pass a whole number of at least 1")
+    if plan is not None and not isinstance(plan, Plan):
+        raise BadInput(f"a {type(plan).__name__} is no plan", "plan", "read a plan.json with Plan.from_json")
+    if not isinstance(policy, Policy):
+        raise BadInput(f"a {type(policy).__name__} is no policy", "policy", "pass a Policy")
     found = _model(model, vision)
     history = _history(messages, found, system, tools)
     wire = _wire(history, found, format)
@@ -375,6 +379,8 @@ def _history(messages: Any, model: Model, system: Any, tools: list[Any] | None) 
         wire = history.format if history.format in formats.WIRES else history.wire or model.wire
         history.system = formats.system_message(system, wire)
     if tools is not None:
+        if not isinstance(tools, list | tuple):
+            raise BadInput(f"a {type(tools).__name__} is no list", "tools", "pass a list of tool definitions")
         history.tools = tools
     return history
 
