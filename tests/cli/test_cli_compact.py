@@ -138,6 +138,16 @@ def test_under_budget_nothing_changes(run: Run, tmp_path: Path) -> None:
     assert receipt_of(tmp_path / "out")["reason"] == "under_budget"
 
 
+def test_a_session_mended_under_budget_is_not_said_to_be_as_it_was(run: Run, tmp_path: Path) -> None:
+    session = tmp_path / "messages.json"
+    session.write_text('[{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]')
+    ran = run("compact", session, "--model", MODEL, "--out", tmp_path / "out")
+    assert ran.code == 0
+    assert "Under budget: only what the provider would refuse was mended." in ran.text
+    assert "nothing had to be changed" not in ran.text
+    assert [each["where"] for each in receipt_of(tmp_path / "out")["repairs"]] == ["messages[1]"]
+
+
 def test_dry_run_writes_nothing(run: Run, harbour: Path, tmp_path: Path) -> None:
     ran = run("compact", harbour, "--model", MODEL, "--budget", BUDGET, "--dry-run", "--out", tmp_path / "out")
     assert ran.code == 0

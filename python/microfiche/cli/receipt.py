@@ -51,7 +51,8 @@ def show(receipt: Receipt, session: str) -> None:
     """Print the receipt of a pass over ``session``."""
     click.echo(plain(f"{session} for {receipt.model}, budget {receipt.budget.tokens:,} tokens"))
     if receipt.reason == "under_budget":
-        click.echo("Under budget: nothing had to be changed.")
+        done = "only what the provider would refuse was mended" if receipt.repairs else "nothing had to be changed"
+        click.echo(f"Under budget: {done}.")
     click.echo()
     print_table(_amounts(receipt))
     click.echo()
