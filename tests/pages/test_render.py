@@ -449,6 +449,22 @@ def test_pages_are_drawn_and_read_by_several_threads_at_once() -> None:
     assert all(result == results[number % 2] for number, result in enumerate(results))
 
 
+@pytest.mark.parametrize("form", [{"model": "claude-opus-5"}, {"width": 1568}])
+@pytest.mark.parametrize("cell", ["9x16", 9, (9,), (9, 16, 1), [9, 16], (9.0, 16), (0, 0), (-1, 5), (9, 1 << 40)])
+def test_what_is_no_cell_is_told(cell: Any, form: Any) -> None:
+    with pytest.raises(BadInput, match="is no cell; pass its width and height"):
+        render("x", cell=cell, **form)
+    with pytest.raises(BadInput, match="is no cell; pass its width and height"):
+        read_back([], cell=cell)
+
+
+@pytest.mark.parametrize("name", ["width", "height"])
+@pytest.mark.parametrize("value", ["1568", 784.5])
+def test_a_size_is_a_whole_number_of_pixels(name: str, value: Any) -> None:
+    with pytest.raises(BadInput, match=f"{name} is a number of pixels, not {value!r}"):
+        render("x", cell=(9, 16), **{name: value})
+
+
 @pytest.mark.parametrize("wrong", [b"bytes", [b"x"], [None], [("bar", 1)]])
 def test_what_is_no_segment_is_told(wrong: Any) -> None:
     with pytest.raises(BadInput, match="segment"):

@@ -163,9 +163,10 @@ def draw(
     out of range.
     """
     document = normal(segments)
+    _check_cell(cell)
     for name, value in (("width", width), ("height", height), ("grid", grid), ("min_height", min_height)):
-        if not 0 <= value < 1 << 31:
-            raise BadInput(f"{name} is a number of pixels, not {value}")
+        if not isinstance(value, int) or not 0 <= value < 1 << 31:
+            raise BadInput(f"{name} is a number of pixels, not {value!r}")
     if not 0 <= first < _TURN_END or (inside is not None and not 0 <= inside < _TURN_END):
         raise BadInput("first and inside are 0 to 2**64 - 1")
     sheets = _core.render(
@@ -200,6 +201,13 @@ def draw(
         )
         for sheet in sheets
     ]
+
+
+def _check_cell(cell: Any) -> None:
+    """:class:`BadInput` unless it is two numbers of pixels; how small and how large they may be, the engine knows."""
+    pair = isinstance(cell, tuple) and len(cell) == 2
+    if not pair or not all(isinstance(side, int) and 0 < side < 1 << 16 for side in cell):
+        raise BadInput(f"{cell!r} is no cell", cure="pass its width and height in pixels, such as (9, 16)")
 
 
 def cut(document: Sequence[Segment], start: tuple[int, int], end: tuple[int, int]) -> tuple[Segment, ...]:
@@ -261,7 +269,8 @@ def render(
             raise NoVision(f"{reader.name} does not read images", cure="choose a model with vision")
         raise NoVision(f"whether {reader.name} reads images is not known", cure="if it does, say so with vision=True")
     own = models.cell_for(reader, fidelity)
-    cell = cell or (own.width, own.height)
+    cell = (own.width, own.height) if cell is None else cell
+    _check_cell(cell)
     page = models.page(reader, cell)
     full = reader.regime.flat
     drawn = draw(
@@ -314,8 +323,11 @@ def read_back(
     which the first row is a legend. With ``marks`` the segments come back in normal form, else
     their text. ``limit`` bounds the bytes of text, since a forged page can count to any number.
 
-    Raises :class:`~microfiche.errors.BadPage` for what is not a page, was scaled or damaged.
+    Raises :class:`~microfiche.errors.BadPage` for what is not a page, was scaled or damaged,
+    :class:`~microfiche.errors.BadInput` for what is no cell or ink.
     """
+    if cell is not None:
+        _check_cell(cell)
     several = isinstance(pages, Sequence) and not isinstance(pages, str | bytes | bytearray | memoryview)
     images: Iterable[Any] = pages if several else (pages,)  # type: ignore[assignment]
     pieces = _core.read([_pixels(image) for image in images], cell, ink, limit)
