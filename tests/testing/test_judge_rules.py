@@ -536,3 +536,12 @@ def test_it_imports_nothing_of_the_package() -> None:
                 assert node.level <= 1 and "microfiche" not in (node.module or ""), file
             elif isinstance(node, ast.Import):
                 assert not any(alias.name.startswith("microfiche") for alias in node.names), file
+
+
+def test_a_final_answer_without_content_is_judged() -> None:
+    body = {
+        "model": "claude-haiku-4-5",
+        "max_tokens": 10,
+        "messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": []}],
+    }
+    assert Judge().check("anthropic", body, "claude-haiku-4-5") is None

@@ -351,7 +351,8 @@ def _end(messages: list[Object], version: tuple[int, int] | None) -> None:
         version is None or version < (4, 6),
         "This model does not support assistant message prefill. The conversation must end with a user message.",
     )
-    text = last["content"] if not blocks else blocks[-1].get("text", "")
+    content = last["content"]
+    text = content if isinstance(content, str) else blocks[-1].get("text", "") if blocks else ""
     need(text == text.rstrip(), "messages: final assistant content cannot end with trailing whitespace")
 
 
