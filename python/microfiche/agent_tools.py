@@ -27,7 +27,8 @@ LONGEST_PIN = 2_000
 """Characters of a text that the agent may pin."""
 
 _SNIPPET = 160
-_PIN_KINDS = ["definition", "decision", "parameter", "question"]
+PIN_KINDS = ("definition", "decision", "parameter", "question")
+"""Kinds of pins that have a meaning of their own; code may use any other word."""
 _PAGE_FIELD = {"type": "integer", "minimum": 1, "description": "Which page of a long answer; 1 if left out."}
 
 
@@ -50,7 +51,7 @@ FUNCTIONS = (
         "pin",
         "Keeps a short text word for word in view for the rest of the conversation: a validated definition, a "
         "decision of the user, a parameter of the task, an open question.",
-        _schema(["text"], text={"type": "string"}, kind={"type": "string", "enum": _PIN_KINDS}),
+        _schema(["text"], text={"type": "string"}, kind={"type": "string", "enum": list(PIN_KINDS)}),
     ),
     Function(
         "checkpoint",
@@ -250,8 +251,8 @@ def _snippet(entry: Entry, text: str) -> str:
 
 def _pin(desk: Desk, call: ToolCall, told: Mapping[str, Any]) -> list[Text | Image]:
     text, kind = _text(told, "text"), told.get("kind", "decision")
-    if kind not in _PIN_KINDS:
-        raise BadInput("no such kind of pin", "pin", f"it is one of {', '.join(_PIN_KINDS)}")
+    if kind not in PIN_KINDS:
+        raise BadInput("no such kind of pin", "pin", f"it is one of {', '.join(PIN_KINDS)}")
     if len(text) > LONGEST_PIN:
         raise BadInput(f"{len(text):,} characters are too many to pin", "pin", f"pin at most {LONGEST_PIN:,}")
     desk.pin(text, kind)

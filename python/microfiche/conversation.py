@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypedDict, Unpack
 
 from microfiche import agent_tools, fit, formats, models, record
-from microfiche.agent_tools import as_call
+from microfiche.agent_tools import PIN_KINDS, as_call
 from microfiche.errors import (
     BadInput,
     Busy,
@@ -42,9 +42,6 @@ from microfiche.path import NOTHING, PathState, Pin, Sheet, fold
 from microfiche.record import Draft, Entry, Label, Ref
 from microfiche.recovery import cure, smaller
 from microfiche.refusal import refusal
-
-PIN_KINDS = ("definition", "decision", "parameter", "question")
-"""Kinds of pins that have a meaning of their own; any other word may be used."""
 
 CLAIM_KINDS = ("query", "document", "execution", "check")
 """What a claim may rest on."""

@@ -29,7 +29,6 @@ from microfiche.ladder.receipt import (
     escapes_of,
     image_lines,
     named,
-    notes_of,
     page_lines,
     shortened_lines,
     summary_lines,
@@ -236,7 +235,7 @@ def fit(
         escapes=escapes_of(projection.visible),
         repairs=named(written.repairs),
         violations=named(written.violations),
-        notes=notes_of([*history.notes, *common.counted("write", lost), *written.notes]),
+        notes=named([*history.notes, *common.counted("write", lost), *written.notes]),
         seconds=round(perf_counter() - began, 6),
     )
     return Context(

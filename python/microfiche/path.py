@@ -147,10 +147,6 @@ class PathState:
             case _:
                 pass
 
-    def plan_before(self, event: int) -> Plan:
-        """The plan that stood before a compaction of this path."""
-        return plan_of(self._before[event][0])
-
     @property
     def compactions(self) -> list[Entry]:
         """Passes in force: those that no undo took back."""

@@ -78,11 +78,6 @@ def load(source: str | bytes | bytearray, where: str) -> Loaded:
     return loaded
 
 
-def from_items(items: list[dict[str, Any]], where: str) -> Loaded:
-    """Lines that came as a list of objects."""
-    return Loaded(where, lines=[Line(at, item) for at, item in enumerate(items, 1)])
-
-
 def _load_lines(text: str, loaded: Loaded, parser: _Parser) -> None:
     rows = text.split("\n")  # only this: other separators of str.splitlines stand inside JSON strings
     last = max((at for at, row in enumerate(rows, 1) if row.strip("\0 \t\r")), default=0)

@@ -42,7 +42,6 @@ class Step:
     before: Load
     after: Load
     reason: str = ""
-    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)

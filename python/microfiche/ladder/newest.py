@@ -19,8 +19,6 @@ from microfiche.pages.script import Script, Spot
 
 from .form import Form
 
-POINTER_VERSION = 1
-
 LARGE = 4_000
 """A text of fewer characters is not shortened."""
 

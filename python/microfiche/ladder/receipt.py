@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from microfiche.messages import Image, Note, Text, ToolResult, Turn
+from microfiche.messages import Image, Text, ToolResult, Turn
 from microfiche.models import Model, cost
 from microfiche.pages.render import Page
 
@@ -218,7 +218,3 @@ def escapes_of(pages: Iterable[Page]) -> dict[str, int]:
 def named(items: Iterable[Any]) -> tuple[dict[str, str], ...]:
     """Repairs, violations or notes as plain data."""
     return tuple({key: str(value) for key, value in asdict(item).items()} for item in items)
-
-
-def notes_of(notes: Iterable[Note]) -> tuple[dict[str, str], ...]:
-    return named(notes)
