@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -279,6 +280,26 @@ def test_threads_share_a_record(tmp_path: Path) -> None:
             worker.join()
         assert faults == []
         assert [c.turns for c in record.conversations()] == [30, 30] and record.verify(derived=True)
+
+
+def test_many_open_a_new_record_at_once(tmp_path: Path) -> None:
+    """SQLite itself refuses some of these without waiting: each still gets its record."""
+    together = threading.Barrier(8, timeout=30)
+
+    def one(path: Path, name: str) -> None:
+        together.wait()
+        with Record.open(path) as record:
+            record.thread(name).append([user(name)])
+        together.wait()
+        with Record.open(path, read_only=True) as record:
+            assert record.thread(name).tip
+
+    for at in range(10):
+        with ThreadPoolExecutor(8) as pool:
+            for done in [pool.submit(one, tmp_path / f"{at}.mf", f"t{n}") for n in range(8)]:
+                done.result()
+        with Record.open(tmp_path / f"{at}.mf") as record:
+            assert record.verify(derived=True) and len(record.conversations()) == 8
 
 
 WRITER = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -129,7 +130,22 @@ def connect(path: Path, mode: str, wait: float) -> sqlite3.Connection:
 
 
 def open_for_writing(path: Path, create: bool, wait: float) -> sqlite3.Connection:
-    """The writer's connection, the tables made if the file is new and ``create`` allows it."""
+    """The writer's connection, the tables made if the file is new and ``create`` allows it.
+
+    SQLite refuses at once, whatever the timeout, when two turn on the write-ahead log or recover it together, so that
+    the waiting is done here.
+    """
+    end = time.monotonic() + wait
+    while True:
+        try:
+            return _open_for_writing(path, create, wait)
+        except Locked:
+            if time.monotonic() >= end:
+                raise
+            time.sleep(0.005)
+
+
+def _open_for_writing(path: Path, create: bool, wait: float) -> sqlite3.Connection:
     fresh = not path.exists()
     if fresh and not create:
         raise NotARecord("no such file", str(path), "check the path, or let it be created")
