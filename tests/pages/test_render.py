@@ -23,7 +23,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from microfiche import _core, models
 from microfiche.errors import BadInput, BadPage, MicroficheError, NoVision, PageTooSmall
-from microfiche.pages.render import Bar, Page, Segment, draw, normal, read_back, render
+from microfiche.pages.render import Bar, Page, Segment, bars_on, draw, normal, read_back, render
 
 CELLS = [(9, 16), (5, 10), (6, 12), (7, 14), (5, 8), (4, 6), (16, 32), (8, 16)]
 INKS = ["grey", "mono"]
@@ -469,3 +469,29 @@ def test_a_size_is_a_whole_number_of_pixels(name: str, value: Any) -> None:
 def test_what_is_no_segment_is_told(wrong: Any) -> None:
     with pytest.raises(BadInput, match="segment"):
         normal(wrong)
+
+
+@settings(deadline=None)
+@given(documents, forms())
+def test_bars_are_found_where_they_stand(document: list[Segment], form: dict[str, Any]) -> None:
+    wanted = [segment for segment in document if isinstance(segment, Bar)]
+    pages = draw(document, **form)
+    found = [bar for page in pages for bar in bars_on(page)]
+    assert [(bar.turn, bar.kind) for bar in found] == [(bar.turn, bar.kind) for bar in wanted]
+    for page in pages:
+        ends = []
+        for bar in bars_on(page.png):
+            # As many cells as the bar has characters and edges, in reading order, none outside the page.
+            width, height = page.cell
+            assert sum(box[2] for box in bar.boxes) == width * len(f" {bar.turn} {bar.kind} ")
+            for left, top, across, high in bar.boxes:
+                assert top >= height == high and left >= 0 and left + across <= page.width and top + high <= page.height
+                ends.append((top, left))
+        assert ends == sorted(ends)
+
+
+def test_a_bar_over_the_end_of_a_row_has_two_boxes() -> None:
+    columns = 20
+    (page,) = draw(["x" * 15, Bar(7, "result ok")], cell=(9, 16), width=9 * columns, height=16 * 8)
+    (bar,) = bars_on(page)
+    assert bar.boxes == ((9 * 15, 16, 9 * 5, 16), (0, 32, 9 * 8, 16))

@@ -336,6 +336,32 @@ def read_back(
     return "".join(piece for piece in pieces if isinstance(piece, str))
 
 
+@dataclass(frozen=True, slots=True)
+class PlacedBar:
+    """A bar as it stands on a page: ``boxes`` are (left, top, width, height) in pixels, one a row that it takes."""
+
+    turn: int
+    kind: str
+    boxes: tuple[tuple[int, int, int, int], ...]
+
+
+def bars_on(page: Readable) -> list[PlacedBar]:
+    """Where the bars of a page stand, in reading order, told from its pixels alone as :func:`read_back` reads them."""
+    width, height, columns, found = _core.bars(_pixels(page))
+    return [
+        PlacedBar(turn, kind, tuple(_boxes(row, column, cells, columns, (width, height))))
+        for turn, kind, row, column, cells in found
+    ]
+
+
+def _boxes(row: int, column: int, cells: int, columns: int, cell: Cell) -> Iterable[tuple[int, int, int, int]]:
+    width, height = cell
+    while cells > 0:
+        here = min(cells, columns - column)
+        yield column * width, row * height, here * width, height
+        row, column, cells = row + 1, 0, cells - here
+
+
 def _pixels(page: Any) -> bytes | tuple[int, int, bytes]:
     """A readable thing as the engine takes it: a PNG file, or width, height and grey pixels."""
     match page:

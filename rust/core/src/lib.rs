@@ -27,4 +27,4 @@ pub use atlas::{Atlas, BadCell, Cell, Glyph, Ink, Marks, Tile, TileKind};
 pub use grammar::{GRAMMAR, Kind, Lines, Piece, Position, Segment};
 pub use page::{Error, MAX_PIXELS, Options, Page, render};
 pub use png::deflate::Level;
-pub use readback::{Pixels, ReadError, ReadOptions, Reader, Where, read_back};
+pub use readback::{Pixels, PlacedBar, ReadError, ReadOptions, Reader, Where, bars, read_back};

@@ -150,6 +150,23 @@ pub fn read_back<'p>(
     Ok(reader.finish())
 }
 
+/// A turn bar and where it stands: `cells` of them from `at` on, running over the ends of rows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PlacedBar {
+    pub turn: u64,
+    pub kind: String,
+    pub at: Where,
+    pub cells: usize,
+}
+
+/// The cell of a page and its bars in reading order.
+pub fn bars(pixels: &Pixels, options: &ReadOptions) -> Result<(Cell, Vec<PlacedBar>), ReadError> {
+    let mut reader = Reader::new(options.clone());
+    reader.page(pixels)?;
+    let (cell, _) = reader.form.ok_or(ReadError::NoLegend { page: 1 })?;
+    Ok((cell, reader.out.bars))
+}
+
 /// A cell and ink that pages are read at.
 type Form = (Cell, Ink);
 
@@ -164,7 +181,7 @@ pub struct Reader {
 
 impl Reader {
     pub fn new(options: ReadOptions) -> Reader {
-        let out = Out { pieces: Vec::new(), limit: options.limit, left: options.limit };
+        let out = Out { pieces: Vec::new(), bars: Vec::new(), limit: options.limit, left: options.limit };
         Reader { options, pages: 0, form: None, out }
     }
 
@@ -441,6 +458,8 @@ impl Stream<'_> {
         }
         match Kind::parse(&words) {
             Some(_) => {
+                let (kind, cells) = (words.clone(), self.at - first);
+                self.out.bars.push(PlacedBar { turn, kind, at: here, cells });
                 self.out.pieces.push(Piece::Bar { turn, kind: words });
                 Ok(())
             }
@@ -452,6 +471,7 @@ impl Stream<'_> {
 /// What has been read so far.
 struct Out {
     pieces: Vec<Piece>,
+    bars: Vec<PlacedBar>,
     limit: usize,
     /// Bytes that may still come.
     left: usize,
@@ -480,17 +500,18 @@ impl Out {
         ReadError::TooLong(here, self.limit)
     }
 
-    /// The state to come back to when a reading fails: pieces, length of the last text, room left.
-    fn mark(&self) -> (usize, usize, usize) {
+    /// The state to come back to when a reading fails: pieces, bars, length of the last text, room left.
+    fn mark(&self) -> (usize, usize, usize, usize) {
         let tail = match self.pieces.last() {
             Some(Piece::Text(text)) => text.len(),
             _ => 0,
         };
-        (self.pieces.len(), tail, self.left)
+        (self.pieces.len(), self.bars.len(), tail, self.left)
     }
 
-    fn restore(&mut self, (pieces, tail, left): (usize, usize, usize)) {
+    fn restore(&mut self, (pieces, bars, tail, left): (usize, usize, usize, usize)) {
         self.pieces.truncate(pieces);
+        self.bars.truncate(bars);
         if let Some(Piece::Text(text)) = self.pieces.last_mut() {
             text.truncate(tail);
         }

@@ -218,6 +218,26 @@ mod _core {
         pieces.into_iter().map(object).collect()
     }
 
+    /// Width and height of a page's cell, its columns, and its bars: (turn, kind, row, column, cells).
+    #[pyfunction]
+    #[expect(clippy::type_complexity, reason = "the private border of one Python function")]
+    fn bars(
+        py: Python<'_>,
+        image: Image,
+    ) -> PyResult<(usize, usize, usize, Vec<(u64, String, usize, usize, usize)>)> {
+        let found = py.detach(|| {
+            let pixels = match &image {
+                Image::Png(file) => core::Pixels::from_png(file),
+                Image::Grey(width, height, grey) => core::Pixels::new(*width, *height, grey.to_vec()),
+            }?;
+            let (cell, bars) = core::bars(&pixels, &core::ReadOptions::default())?;
+            Ok((usize::from(cell.width), usize::from(cell.height), pixels.width(), bars))
+        });
+        let (width, height, across, bars) = found.map_err(|error| read_error(error, String::new()))?;
+        let told = |bar: core::PlacedBar| (bar.turn, bar.kind, bar.at.row, bar.at.column, bar.cells);
+        Ok((width, height, across / width, bars.into_iter().map(told).collect()))
+    }
+
     /// Decodes a PNG: width, height, 8-bit grey pixels.
     #[pyfunction]
     fn pixels<'py>(py: Python<'py>, png: PyBackedBytes) -> PyResult<(usize, usize, Bound<'py, PyBytes>)> {
