@@ -1,0 +1,233 @@
+"""A path walked entry by entry, and the tree that paths are of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from microfiche import fit
+from microfiche.conversation import Conversation
+from microfiche.formats import convert
+from microfiche.ladder.projection import Projection
+from microfiche.ladder.summarize import block
+from microfiche.ladder.treatments import Form, documents, treatments
+from microfiche.messages import History, Image, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from microfiche.pages.render import Page
+from microfiche.pages.script import Spot
+from microfiche.path import PathState
+from microfiche.record import Entry, Ref
+
+from .answers import Key, Reduced
+
+PASSES = frozenset({"compaction", "undo", "trim"})
+"""Kinds of entries that change in which form parts stand."""
+
+
+class Walk:
+    """A path walked entry by entry, with the event since which each part stands as it does."""
+
+    def __init__(self) -> None:
+        self.state = PathState()
+        self._stands: dict[Key, tuple[Form, int]] = {}
+
+    def add(self, entry: Entry) -> None:
+        self.state.add(entry)
+        if entry.kind not in ("compaction", "undo"):
+            return
+        before, self._stands = self._stands, {}
+        for key, form in self._forms().items():
+            old = before.get(key)
+            self._stands[key] = (form, old[1] if old is not None and old[0].name == form.name else entry.id)
+
+    def _forms(self) -> dict[Key, Form]:
+        state = self.state
+        if not state.plan:
+            return {}
+        history = state.history(state.planned)
+        found = treatments(fit.source_of(history, state.planned)[0], state.plan, stand_ins(history, state))
+        keys = {place: key for place, key, _ in _places(state, state.planned)}
+        return {keys[place]: form for place, form in found.items()}
+
+    def reduced(self) -> Iterator[Reduced]:
+        for key, turn, part in self.parts():
+            if key in self._stands:
+                form, event = self._stands[key]
+                yield reduced_part(turn, key, part, form, event)
+
+    def parts(self) -> Iterator[tuple[Key, int, Part]]:
+        """Every part of the path, those in results behind their result, with its turn."""
+        for entry, message in self.state.messages:
+            for at, part in enumerate(message.parts):
+                yield Key(entry.id, at), entry.turn or 0, part
+                if isinstance(part, ToolResult):
+                    for inner, each in enumerate(part.parts):
+                        yield Key(entry.id, at, inner), entry.turn or 0, each
+
+    def forms_of(self, turn: int) -> tuple[dict[str, int], tuple[int, ...]]:
+        """How many parts of a turn have each form, and the pages on which they stand."""
+        forms: Counter[str] = Counter()
+        pages: set[int] = set()
+        for key, number, _ in self.parts():
+            if number == turn and (key.inner < 0 or key in self._stands):
+                form = self._stands[key][0] if key in self._stands else Form("verbatim")
+                forms[form.name] += 1
+                pages.update(form.pages)
+        return dict(sorted(forms.items())), tuple(sorted(pages))
+
+    def holds(self, text: str) -> tuple[bool, bool]:
+        """Whether a text can be read in the context, and whether a summary has it."""
+        state = self.state
+        wire = state.planned or state.wire()
+        history = state.history(wire)
+        made = fit.stood_for(history, state.plan, stand_ins(history, state))
+        wanted = _plain(text)
+        summary = _plain(block(state.plan.summaries, state.plan.recall)) if state.plan.summaries else ""
+        return wanted in _plain("\n".join(_readable(made))), wanted in summary
+
+
+def _readable(made: Projection) -> Iterator[str]:
+    """Every text that a context shows, as text or on a page."""
+    for message in made.messages:
+        yield spoken(message)
+    for page in made.shown:
+        yield page.text
+    for pages in made.results.values():
+        for page in pages:
+            yield page.text
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def stand_ins(history: History, state: PathState) -> list[Page]:
+    """Pages as the record keeps them, in the place of drawn ones."""
+    if not state.sheets:
+        return []
+    source, _ = fit.source_of(history, history.wire)
+    numbers = [turn.number for turn in source.turns]
+    drawn_of = documents(source, state.plan, len(state.sheets))
+    return [sheet.page(numbers, document) for sheet, document in zip(state.sheets, drawn_of, strict=True)]
+
+
+def _places(state: PathState, wire: str) -> Iterator[tuple[Spot, Key, Part]]:
+    """Where the parts of a path stand in its history of a wire: their place there, and in the record."""
+    turn, at = 0, 0
+    for entry, message in state.messages:
+        if message.role in ("user", "assistant"):
+            turn, at = entry.turn or 0, 0
+        elif turn:
+            at += 1
+        else:
+            continue
+        native = entry.payload.get("wire", "") == wire
+        for p, (part, original) in enumerate(_kept(message.parts, native)):
+            yield (turn, at, p), Key(entry.id, part), original
+            if isinstance(original, ToolResult):
+                for i, (inner, each) in enumerate(_kept(original.parts, native)):
+                    yield (turn, at, p, i), Key(entry.id, part, inner), each
+
+
+def _kept(parts: Sequence[Part], native: bool) -> Iterator[tuple[int, Part]]:
+    return ((at, part) for at, part in enumerate(parts) if native or _carried(part))
+
+
+def _carried(part: Part) -> bool:
+    return convert.carried(Message("user", (part,)), Counter()) is not None
+
+
+def left_behind(state: PathState, wire: str, call: int) -> Iterator[Reduced]:
+    """Parts that the wire of a call does not carry: the call itself is the event."""
+    for entry, message in state.messages:
+        if entry.payload.get("wire", "") == wire:
+            continue
+        for at, part in enumerate(message.parts):
+            if not _carried(part):
+                yield reduced_part(entry.turn or 0, Key(entry.id, at), part, Form("other_wire"), call)
+
+
+def reduced_part(turn: int, key: Key, part: Part, form: Form, event: int) -> Reduced:
+    size = len(spoken(Message("user", (part,))))
+    return Reduced(turn, key, kind_of(part), form.name, event, form.pages, form.why, size)
+
+
+def kind_of(part: Part) -> str:
+    match part:
+        case Text():
+            return "text"
+        case Image():
+            return "image"
+        case ToolCall():
+            return "call"
+        case ToolResult():
+            return "result"
+        case Reasoning():
+            return "reasoning"
+        case Opaque():
+            return "opaque"
+
+
+def spoken(message: Message) -> str:
+    """The words of a message: texts, calls with their arguments, results."""
+    out = []
+    for part in message.parts:
+        match part:
+            case Text():
+                out.append(part.text)
+            case ToolCall():
+                out.append(f"{part.name} {part.arguments}")
+            case ToolResult():
+                out.append(part.text)
+            case _:
+                pass
+    return "\n".join(out)
+
+
+class Tree:
+    """The path entries of a conversation by their parents, and the moves over them."""
+
+    def __init__(self, chat: Conversation) -> None:
+        self.parents: dict[int, int | None] = {}
+        self.moves: list[tuple[int, int | None, int | None]] = []
+        self.size = 0
+        for entry in chat.record.entries(conversation=chat.name):
+            self.size = entry.id
+            if entry.on_path:
+                self.parents[entry.id] = entry.parent
+            elif entry.kind == "move":
+                self.moves.append((entry.id, number_of(entry.payload.get("from")), entry.about))
+
+    def path(self, tip: int | None) -> set[int]:
+        found: set[int] = set()
+        while tip is not None:
+            found.add(tip)
+            tip = self.parents[tip]
+        return found
+
+    def left(self, before: int) -> dict[int, int]:
+        """The entries that stood on no current path when entry ``before`` was written, each with the move that left it.
+
+        An entry that a later move came back to is named too: the caller knows its path.
+        """
+        out: dict[int, int] = {}
+        for id, start, end in self.moves:
+            if id < before:
+                out.update(dict.fromkeys(self.path(start) - self.path(end), id))
+        return out
+
+
+def number_of(reference: Any) -> int | None:
+    return reference.entry if isinstance(reference, Ref) and isinstance(reference.entry, int) else None
+
+
+def why(entry: Entry) -> str:
+    told = entry.payload
+    match entry.kind:
+        case "compaction":
+            return str(told["why"])
+        case "undo":
+            return f"of {entry.about}"
+        case "move" | "report":
+            return f"to {told['label']}" if "label" in told else f"to entry {entry.about}"
+    return ""
