@@ -29,7 +29,7 @@ from microfiche.errors import (
     Stale,
 )
 from microfiche.fit import Context
-from microfiche.ladder.budget import Policy, budget_for
+from microfiche.ladder.budget import FREE, Policy, budget_for
 from microfiche.ladder.difference import difference
 from microfiche.ladder.elide import PLACEHOLDER_VERSION
 from microfiche.ladder.plan import VERSION as PLAN
@@ -45,6 +45,9 @@ from microfiche.refusal import refusal
 
 CLAIM_KINDS = ("query", "document", "execution", "check")
 """What a claim may rest on."""
+
+SHAKES = ("elide", "images", "reasoning")
+"""The reducers that lose nothing but to the record."""
 
 VERSIONS = {"plan": PLAN, "grammar": GRAMMAR, "guide": guide.VERSION, "placeholder": PLACEHOLDER_VERSION}
 """Of what a context is made by, as a pass records them."""
@@ -261,6 +264,7 @@ class Conversation:
         turns = [spot[0] for spot in (plan.elided.keys() - before.elided.keys())]
         turns += [spot[0] for spot in (plan.dropped.keys() - before.dropped.keys())]
         turns += [spot[0] for spot in (plan.shortened.keys() - before.shortened.keys())]
+        turns += [turn for turn in plan.reasoning if turn not in before.reasoning]
         turns += [turn for span in plan.omitted if span not in before.omitted for turn in span]
         turns += [turn for each in plan.summaries if each not in before.summaries for turn in (each.first, each.last)]
         if plan.archive is not None:
@@ -333,10 +337,10 @@ class Conversation:
             return self._by_hand(model, options, "by hand")
 
     def shake(self, what: str | None = None, *, model: str, **options: Unpack[Options]) -> Context:
-        """Only the free reducers: ``elide``, ``images``, or both. No page, no model."""
+        """Only the free reducers: ``elide``, ``images``, ``reasoning``, or the first two. No page, no model."""
         rungs = ("elide", "images") if what is None else (what,)
-        if not set(rungs) <= {"elide", "images"}:
-            raise BadInput(f"no reducer {what!r}", "shake", "it is elide or images")
+        if not set(rungs) <= set(SHAKES):
+            raise BadInput(f"no reducer {what!r}", "shake", f"it is one of {', '.join(SHAKES)}")
         options["policy"] = replace(options.get("policy") or Policy(), rungs=rungs)
         with self._alone():
             return self._by_hand(model, options, f"shake {' '.join(rungs)}")
@@ -346,12 +350,13 @@ class Conversation:
         made = self._context(model, options, why, force=True)
         if made.plan and made.plan != before:
             return made
+        allowed = (options.get("policy") or Policy()).rungs
         reasons = {rung.reason for rung in made.receipt.rungs if rung.reason}
         words = ("would_grow", "does_not_pay", "no_vision")
         reason = next((word for word in words if word in reasons), "nothing_new" if before else "all_recent")
         if not self.state().messages:
             reason = "empty"
-        elif reasons <= {"off"}:
+        elif not set(allowed) & set(FREE):
             reason = "disabled"
         raise NothingToCompact(f"nothing was compacted: {reason}", self.name, _REASONS[reason], reason)
 

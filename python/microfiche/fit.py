@@ -30,6 +30,7 @@ from microfiche.ladder.receipt import (
     image_lines,
     named,
     page_lines,
+    reasoning_lines,
     shortened_lines,
     summary_lines,
 )
@@ -225,6 +226,7 @@ def fit(
         elided=elided_lines(source, outcome.plan),
         images=image_lines(source, outcome.plan),
         shortened=shortened_lines(source, outcome.plan),
+        reasoning=reasoning_lines(source, outcome.plan),
         summaries=summary_lines(outcome.plan),
         summary_calls=writer.calls if writer is not None else 0,
         summary_flags=dict(sorted(writer.flags.items())) if writer is not None else {},
@@ -443,10 +445,21 @@ def source_of(history: History, wire: str) -> tuple[Source, Counter[str]]:
         turns = [turn for turn in turns if turn.messages]
     if turns and turns[0].role != "user" and formats.provider(wire) != "openai":
         head = (*head, _OPENING)
-    return Source(tuple(turns), head, history.pins), lost
+    return Source(tuple(turns), head, history.pins, _answering(turns, wire)), lost
 
 
 _OPENING = Message("user", (Text(BEGINS),))
+
+
+def _answering(turns: Sequence[Turn], wire: str) -> int:
+    """The turn from which on the provider may ask for reasoning as it was: that of the newest answer.
+
+    Anthropic: "you must pass thinking blocks back to the API for the last assistant message" while tools are used
+    (docs.claude.com, extended thinking). Services behind Chat Completions that take reasoning at all ask for
+    that of all answers since the user's newest message (api-docs.deepseek.com, thinking mode).
+    """
+    role = "user" if wire == "openai_chat" else "assistant"
+    return max((turn.number for turn in turns if turn.role == role), default=0)
 
 
 def _carried(messages: Iterable[Message], lost: Counter[str]) -> Iterable[Message]:
@@ -505,12 +518,18 @@ def _write(
     # Chat has its system prompt in the list: one that was passed beside the list stays out of `messages`.
     lead = 1 if wire == "openai_chat" and history.system is not None else 0
     messages = mended[key][lead:]
-    if untouched and mended[key] == body[key]:
+    if untouched and mended[key] == body[key] and not _flagged(history):
         original = given[key] if isinstance(given, dict) else given
         if isinstance(original, list):
             messages = original
             mended[key] = [*mended[key][:lead], *original] if lead else original
     return _Written(messages, mended, tuple(repairs), tuple(violations), tuple(notes))
+
+
+def _flagged(history: History) -> bool:
+    """Whether a tool said something of a result of its own: a field that no provider takes."""
+    results = (result for message in history.messages for result in message.results)
+    return any(result.uneventful is not None for result in results)
 
 
 _OUTPUT = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")

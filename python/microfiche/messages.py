@@ -88,13 +88,19 @@ class Reasoning:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a call gave back. ``name`` is the tool's where the wire or the call tells it."""
+    """What a call gave back. ``name`` is the tool's where the wire or the call tells it.
+
+    ``uneventful`` is the tool's own word on whether anybody will miss the result once it is old: true, false,
+    or ``None`` where it says nothing. Natively it is the field ``microfiche_uneventful`` of the result (Anthropic:
+    its block, OpenAI: its message or item, Gemini: its part), which is kept here and never sent.
+    """
 
     call_id: str
     parts: tuple[Text | Image | Opaque, ...]
     error: bool = False
     name: str = ""
     native: Any = None
+    uneventful: bool | None = None
 
     @property
     def text(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import builders
@@ -362,3 +363,63 @@ def test_a_policy_is_plain_data_but_for_its_rules() -> None:
 def test_looking_for_trouble_comes_to_an_end(text: str) -> None:
     """Anything but linear time would not come back."""
     assert elided(commands(text)) == elided(commands(text))
+
+
+FLAG = "microfiche_uneventful"
+
+
+def flagged(wire: str, flags: dict[int, Any]) -> list[dict[str, Any]]:
+    """Reads of a tool that nothing else would elide; the results numbered so in the order of their calls say this."""
+    story = Story().user("go")
+    for at in range(10):
+        story.uses(("lookup", {"q": at}, code(at, 3_000), at == 9))
+    story.user("and now?")
+    messages = story.native(wire)
+    results = [
+        each
+        for message in messages
+        for each in (message, *(message.get("content") or ()), *message.get("parts", ()))
+        if isinstance(each, dict)
+        and (
+            each.get("type") in ("tool_result", "function_call_output")
+            or each.get("role") == "tool"
+            or "functionResponse" in each
+        )
+    ]
+    for at, flag in flags.items():
+        results[at][FLAG] = flag
+    return messages
+
+
+@pytest.mark.parametrize("wire", builders.WIRES)
+def test_a_tool_says_itself_that_its_result_is_uneventful(wire: str, tmp_path: Path) -> None:
+    """True lets a result go, false keeps it, any other word is none; the field is kept on record and never sent."""
+    messages = flagged(wire, {0: True, 3: True, 5: "yes", 6: False, 8: 1, 9: True})
+    fit = mf.compact(messages, model="claude-opus-5", budget=13_000, format=wire, policy=mf.Policy(rungs=("elide",)))
+    assert {spot[0]: each.why for spot, each in fit.plan.elided.items()} == {2: "flagged", 5: "flagged"}
+    assert FLAG not in json.dumps(fit.request) and FLAG in json.dumps(messages)
+    assert "uneventful by the word of its tool" in json.dumps(fit.messages)
+    under = mf.compact(messages, model="claude-opus-5", budget=200_000, format=wire)
+    assert FLAG not in json.dumps(under.request) + json.dumps(under.messages)
+    assert under.messages == flagged(wire, {})
+    with mf.Record.open(tmp_path / "a.mf") as record:
+        chat = record.conversation("a")
+        chat.append(messages, format=wire)
+        told = [result.uneventful for turn in range(1, 12) for m in chat.said(turn) for result in m.results]
+        assert told == [True, None, None, True, None, None, False, None, None, True]
+        assert FLAG not in json.dumps(chat.context(model="claude-opus-5", format=wire).request)
+        assert record.verify()
+
+
+def test_the_word_of_a_policy_stands_above_that_of_a_tool() -> None:
+    messages = flagged("anthropic", {0: True, 1: False})
+    turns = split_turns(formats.read(messages, "anthropic").messages)[1]
+
+    def why(**said: Any) -> dict[int, str]:
+        found = elide(turns, 99, lambda spot: False, FLOOR, **said)
+        return {spot[0]: each.why for spot, each in found.items()}
+
+    assert why() == {2: "flagged"}
+    assert why(protect=("look*",)) == {}
+    assert why(rules=(lambda call, result: True,)) == dict.fromkeys(range(2, 11), "rule")
+    assert why(rules=(lambda call, result: False,)) == {}

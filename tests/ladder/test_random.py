@@ -136,7 +136,7 @@ def accounted(history: Any, fit: mf.Context, source: Any, projection: Any) -> No
     for turn in source.turns:
         if set(map(id, turn.messages)) <= set(map(id, projection.messages)):
             verbatim.add(turn.number)
-    treated = {spot[0] for spot in (*fit.plan.elided, *fit.plan.dropped, *fit.plan.shortened)}
+    treated = {spot[0] for spot in (*fit.plan.elided, *fit.plan.dropped, *fit.plan.shortened)} | {*fit.plan.reasoning}
     paged = {turn for page in fit.pages for turn in page.turns}
     omitted = set(fit.receipt.omitted_turns)
     numbers = {turn.number for turn in source.turns}

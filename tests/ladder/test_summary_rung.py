@@ -78,7 +78,7 @@ def closed(native: Any, wire: str, fit: mf.Context) -> None:
     projection = project(source, mf.Plan.from_json(fit.plan.to_json()))
     sent = set(map(id, projection.messages))
     verbatim = {turn.number for turn in source.turns if {id(message) for message in turn.messages} <= sent}
-    treated = {spot[0] for spot in (*fit.plan.elided, *fit.plan.dropped, *fit.plan.shortened)}
+    treated = {spot[0] for spot in (*fit.plan.elided, *fit.plan.dropped, *fit.plan.shortened)} | {*fit.plan.reasoning}
     paged = {turn for page in fit.pages for turn in page.turns}
     summarised = fit.plan.summarised
     omitted = set(fit.receipt.omitted_turns)

@@ -13,7 +13,7 @@ FORMS = {
     "marker": "an image of which a line stands",
     "shortened": "a large result of which beginning and end stand, its middle on pages or left out",
     "page": "drawn on pages",
-    "not_drawn": "reasoning, or data that no page shows; the turn stands on pages without it",
+    "not_drawn": "reasoning, or data that no page shows; the turn stands without it",
     "summary": "in a summary that names its turn",
     "omitted": "left out, and named as such",
     "other_wire": "left out because another provider's wire does not carry it",

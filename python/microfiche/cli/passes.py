@@ -12,7 +12,7 @@ import click
 
 from microfiche import formats
 from microfiche import models as catalogue
-from microfiche.conversation import Conversation, Options
+from microfiche.conversation import SHAKES, Conversation, Options
 from microfiche.errors import BadInput
 from microfiche.fit import Context
 from microfiche.ladder.budget import Policy, budget_for
@@ -169,7 +169,7 @@ def context(record: Path, name: str | None, as_json: bool, **asked: Any) -> None
 
 @click.command(epilog="Example:\n\n\b\n  microfiche shake work.mf --model claude-opus-5 --out out/")
 @record_argument
-@click.option("--only", type=click.Choice(("elide", "images")), help="One of the reducers.  [default: both]")
+@click.option("--only", type=click.Choice(SHAKES), help="One of the reducers.  [default: elide and images]")
 @_asking
 @click.option("--out", type=Target(), metavar="DIR", help="Where the context goes, as for compact.")
 @name_option
@@ -187,7 +187,8 @@ def shake(
 ) -> None:
     """Run the free reducers: old tool results (elide) become a line each, old screenshots (images) a marker.
 
-    No pages are drawn. The pass is recorded as an event, and undo takes it back.
+    With --only reasoning the reasoning of old answers leaves, never that of the one being answered. No pages are
+    drawn. The pass is recorded as an event, and undo takes it back.
     """
     with opened(record, write=True) as held:
         chat = picked(held, name)

@@ -19,6 +19,7 @@ _RUNGS = {
     "plan": "the plan of the run before",
     "elide": "old tool results",
     "images": "old screenshots",
+    "reasoning": "old reasoning",
     "snapshot": "the middle as pages",
     "summary": "the oldest turns as a summary",
     "newest": "a newest result too large",
@@ -40,6 +41,7 @@ _WHY = {
     "log": "a long log without trouble; its end stays",
     "output": "long output of a command without an error; its end stays",
     "rule": "a rule of the policy",
+    "flagged": "uneventful by the word of its tool",
     "empty": "nothing but blanks",
     "old": "not among the newest",
     "bytes": "too many bytes of images",
@@ -121,6 +123,9 @@ def _details(receipt: Receipt) -> Iterator[tuple[str, str]]:
     """What became of the parts, a line a kind of fate."""
     yield from _fates("elided", "tool result", receipt.elided)
     yield from _fates("dropped", "image", receipt.images)
+    if receipt.reasoning:
+        turns = [line["turn"] for line in receipt.reasoning]
+        yield "reasoning", f"left out of {plural(len(turns), 'turn')}: {spans(turns)}"
     for text in receipt.shortened:
         pages = plural(text["pages"], "page")
         fates = f"{text['head'] + text['tail']:,} characters as text, {text['drawn']:,} on {pages}"

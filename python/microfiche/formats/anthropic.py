@@ -83,8 +83,9 @@ class _Reader:
                 self.names[call] = name
                 return ToolCall(call, name, common.arguments_text(block.get("input", {})), native=block)
             case "tool_result", {"tool_use_id": str(call)} if role == "user":
-                error = bool(block.get("is_error"))
-                return ToolResult(call, _result(block), error, self.names.get(call, ""), native=block)
+                block, flag = common.take_flag(block)
+                error, name = bool(block.get("is_error")), self.names.get(call, "")
+                return ToolResult(call, _result(block), error, name, native=block, uneventful=flag)
         return _opaque(kind, block)
 
 

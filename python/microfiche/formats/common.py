@@ -90,6 +90,18 @@ def as_object(item: Any, where: str) -> dict[str, Any]:
     return item
 
 
+UNEVENTFUL = "microfiche_uneventful"
+"""The field of a native result by which a tool says whether anybody will miss it: no provider's, so never sent."""
+
+
+def take_flag(result: dict[str, Any]) -> tuple[dict[str, Any], bool | None]:
+    """A native result without the tool's own word on it, and that word; anything but true and false is none."""
+    if UNEVENTFUL not in result:
+        return result, None
+    flag = result[UNEVENTFUL]
+    return without(result, UNEVENTFUL), flag if isinstance(flag, bool) else None
+
+
 def fields(native: Any) -> dict[str, Any]:
     """The fields of a native object; none if it is of another shape."""
     return native if isinstance(native, dict) else {}

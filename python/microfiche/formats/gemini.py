@@ -134,7 +134,8 @@ class _Reader:
             key = "" if first in self.answered else first
         self.answered.add(key)
         parts, error = _response(response)
-        return ToolResult(key, parts, error, name, native=part)
+        part, flag = common.take_flag(part)
+        return ToolResult(key, parts, error, name, native=part, uneventful=flag)
 
 
 def _is_named(given: Any) -> bool:

@@ -93,11 +93,12 @@ class _Reader:
 
     def result(self, envelope: dict[str, Any], parts: tuple[Text | Image | Opaque, ...]) -> ToolResult:
         """The native object of a result is its message without the content."""
+        envelope, flag = common.take_flag(envelope)
         call = envelope.get("tool_call_id")
         if envelope.get("role") == "function":
             call = _legacy_id(self.legacy)
         call = call if isinstance(call, str) else ""
-        return ToolResult(call, parts, name=self.names.get(call, ""), native=envelope)
+        return ToolResult(call, parts, name=self.names.get(call, ""), native=envelope, uneventful=flag)
 
 
 def _legacy_id(number: int) -> str:

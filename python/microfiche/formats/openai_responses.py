@@ -95,8 +95,9 @@ class _Reader:
             case {"type": "custom_tool_call", "name": str(name), "input": str(given)} if key:
                 return "assistant", [self.call(key, name, given, item)], None
             case {"type": str(kind)} if key and kind.endswith("_output"):
+                item, flag = common.take_flag(item)
                 name, parts = self.names.get(key, ""), _output(item.get("output"))
-                return "tool", [ToolResult(key, parts, name=name, native=item)], None
+                return "tool", [ToolResult(key, parts, name=name, native=item, uneventful=flag)], None
             case {"type": str(kind)} if key and kind not in ("function_call", "custom_tool_call"):
                 given = common.arguments_text({k: v for k, v in item.items() if k not in _BESIDE_ARGUMENTS})
                 return "assistant", [self.call(key, kind.removesuffix("_call"), given, item)], None
@@ -204,8 +205,12 @@ def _write_message(message: Message, counts: Counter[str]) -> list[Any]:
 def _write_answer(message: Message, counts: Counter[str]) -> list[Any]:
     out: list[Any] = []
     open_item = None  # the message item that the last part belongs to
-    for part in common.shown(message.parts):
-        native = part.native
+    loose = False  # an item whose reasoning was left out is not known to the server by its id
+    for part in message.parts:
+        loose = loose or part == Reasoning()
+        if not common.shown((part,)):
+            continue
+        native = _without_id(part.native) if loose else part.native
         match part:
             case Text() | Opaque() if isinstance(native, tuple) and native[0] == _SAID:
                 _, item, inner, opens = native
@@ -221,7 +226,7 @@ def _write_answer(message: Message, counts: Counter[str]) -> list[Any]:
             case Text():
                 out.append({"role": "assistant", "content": part.text})
             case ToolCall():
-                out.append(_write_call(part))
+                out.append(_write_call(part, native))
             case Image() | ToolResult():
                 counts["parts left out that an answer cannot hold here"] += 1
                 continue
@@ -231,8 +236,18 @@ def _write_answer(message: Message, counts: Counter[str]) -> list[Any]:
     return out
 
 
-def _write_call(call: ToolCall) -> dict[str, Any]:
-    native = call.native or {"type": "function_call"}
+def _without_id(native: Any) -> Any:
+    """The native object of a part of an answer, not known by an id any more."""
+    match native:
+        case (said, dict(item), inner, opens):
+            return said, common.without(item, "id"), inner, opens
+        case {"type": "function_call" | "custom_tool_call"}:
+            return common.without(native, "id")
+    return native
+
+
+def _write_call(call: ToolCall, native: Any) -> dict[str, Any]:
+    native = native or {"type": "function_call"}
     match native.get("type"):
         case "function_call":
             return {**native, "call_id": call.id, "name": call.name, "arguments": call.arguments}

@@ -13,7 +13,10 @@ from microfiche.models.tokens import Ruler
 
 from .elide import Rule
 
-RUNGS = ("elide", "images", "snapshot", "summary", "newest", "omit")
+RUNGS = ("elide", "images", "reasoning", "snapshot", "summary", "newest", "omit")
+
+FREE = ("elide", "images", "reasoning", "snapshot")
+"""Those that lose nothing that is on no page and no record, and need no model: what a pass by hand runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,8 @@ class Policy:
     * ``goal``: ``fit`` runs a pass when the budget is exceeded; ``cost`` also when that is cheaper over the
       ``calls_left`` (this one included), the first ``cached`` tokens of what was sent last being in the
       provider's cache. Only by rungs that lose nothing and need no model.
-    * ``rungs``: the mechanisms allowed, of ``elide``, ``images``, ``snapshot``, ``summary``, ``newest``, ``omit``.
+    * ``rungs``: the mechanisms allowed, of ``elide``, ``images``, ``reasoning``, ``snapshot``, ``summary``,
+      ``newest``, ``omit``.
     """
 
     tail_tokens: int = 20_000

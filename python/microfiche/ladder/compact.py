@@ -18,7 +18,8 @@ from microfiche.models import Fidelity, Model, cell_for, cost_ratio
 from microfiche.pages.render import Page
 from microfiche.pages.script import Spot
 
-from .budget import Budget, Load, Policy, Scale, base64_size
+from . import reasoning
+from .budget import FREE, Budget, Load, Policy, Scale, base64_size
 from .cost import common_tokens, pays
 from .elide import elide
 from .form import form_for
@@ -88,8 +89,8 @@ class _Draft:
         return self.fixed + self.scale.messages(self.projection().messages)
 
 
-_FREE = ("elide", "images", "snapshot")
-"""Rungs that lose nothing and need no model."""
+_QUIET = ("reasoning", "newest")
+"""Rungs that have nothing to tell where there is nothing for them: no reasoning, no result too large."""
 
 _Rung = Callable[[_Draft, Model, Budget, Policy, Load], tuple[_Draft, str]]
 """What tries to shrink a draft: a smaller one, or the same and the reason."""
@@ -141,7 +142,7 @@ def compact(
         stays = Outcome(settled, draft.projection(), everything, before, load, tuple(steps))
         if policy.goal == "fit":
             return stays
-        free = replace(policy, goal="fit", rungs=tuple(name for name in policy.rungs if name in _FREE))
+        free = replace(policy, goal="fit", rungs=tuple(name for name in policy.rungs if name in FREE))
         made = compact(source, model, budget, free, fixed, plan, fidelity, recall, spared, True, None, correction)
         common = beside.tokens + common_tokens(stays.projection.messages, made.projection.messages, scale)
         pay = pays(model, load.tokens, made.load.tokens, common, policy.cached, policy.calls_left)
@@ -150,7 +151,7 @@ def compact(
     # What a pass makes is estimated anew, but not more hopefully than what is known allows.
     sealed, budget = budget, replace(budget, tokens=max(budget.tokens - max(correction, 0), 1))
     goal = replace(budget, tokens=int(min(policy.target, 1) * budget.tokens))
-    rungs: dict[str, _Rung] = {"elide": _elide, "images": _images, "snapshot": _snapshot}
+    rungs: dict[str, _Rung] = {"elide": _elide, "images": _images, "reasoning": _reasoning, "snapshot": _snapshot}
     if writer is not None:
         rungs["summary"] = partial(_summary, writer=writer)
     rungs["newest"] = _newest
@@ -159,11 +160,11 @@ def compact(
         if name in ("summary", "newest", "omit") and budget.holds(load):
             break
         if name not in policy.rungs or not source.turns:
-            steps.append(Step(name, load, load, "off"))
+            if name not in _QUIET:
+                steps.append(Step(name, load, load, "off"))
             continue
         draft, reason = rung(draft, model, budget, policy, load)
-        if name == "newest" and reason:
-            # Rare, and nothing to tell where no result is too large.
+        if name in _QUIET and reason:
             continue
         after = draft.load() if not reason else load
         steps.append(Step(name, load, after, reason))
@@ -217,7 +218,7 @@ def _in_use(plan: Plan) -> dict[Spot, Shortened]:
 
 def _through(plan: Plan) -> int:
     archive = plan.archive
-    ends = [spot[0] for spot in (*plan.elided, *plan.dropped, *plan.shortened)]
+    ends = [*(spot[0] for spot in (*plan.elided, *plan.dropped, *plan.shortened)), *plan.reasoning]
     ends += [last for _, last in plan.omitted] + [each.last for each in plan.summaries]
     return max([*ends, archive.last if archive is not None else 0], default=0)
 
@@ -266,6 +267,19 @@ def _images(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: L
         turns[draft.source.first_middle].number - 1 if draft.source.first_middle < len(turns) else newest_user,
     )
     return _take(draft, replace(plan, dropped=plan.dropped | found), found, load, budget)
+
+
+def _reasoning(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: Load) -> tuple[_Draft, str]:
+    """Leave out the reasoning of old turns; on pages there is none in any case."""
+    plan = draft.plan
+    paged = plan.archive.last if plan.archive is not None else 0
+    before = min(_protected(draft, budget, policy), draft.source.answering)
+    turns = [turn for turn in draft.source.turns if turn.number > paged]
+    found = list(reasoning.old(turns, before, (*plan.reasoning, *plan.gone, *draft.spared)))
+    if not found:
+        return draft, "nothing_old"
+    taken = draft.with_plan(replace(plan, reasoning=tuple(sorted({*plan.reasoning, *found}))), redraw=False)
+    return (taken, "") if taken.load().tokens < load.tokens else (draft, "would_grow")
 
 
 def _take(draft: _Draft, plan: Plan, found: Iterable[Spot], load: Load, budget: Budget) -> tuple[_Draft, str]:

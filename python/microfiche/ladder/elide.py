@@ -116,6 +116,7 @@ _WHY = {
     "log": "a long log without trouble in it, its last lines below",
     "output": "long output without an error in it, its last lines below",
     "rule": "uneventful by the settings of this conversation",
+    "flagged": "uneventful by the word of its tool",
     "empty": "nothing but blanks",
     "recalled": "turn {by} can be recalled again",
     "searched": "the search can be made again",
@@ -136,7 +137,8 @@ class Elision:
 
     ``why``: ``superseded`` (turn ``by`` read the same again), ``repeated`` (turn ``by`` holds the
     same text), ``written`` (the plain success of a write), ``log`` and ``output`` (long, of a command;
-    the last ``keep`` characters stay), ``rule`` (one that the policy gave says so), ``empty``; of our own
+    the last ``keep`` characters stay), ``rule`` (one that the policy gave says so), ``flagged`` (its tool says
+    so), ``empty``; of our own
     tools ``recalled`` (what turn ``by`` says) and ``searched``.
     """
 
@@ -181,7 +183,8 @@ def elide(
 
     All turns are looked at, since a later read may stand in the protected tail. ``frozen`` spots
     and results of fewer than ``floor`` characters are passed over, and so are those of tools whose name fits
-    one of the patterns ``protect``. The first of the ``rules`` that has an opinion decides before those here.
+    one of the patterns ``protect``. The first of the ``rules`` that has an opinion decides, else the tool's own
+    word (:attr:`~microfiche.messages.ToolResult.uneventful`), before the rules here.
     Linear in the history's size.
     """
     found: dict[Spot, Elision] = {}
@@ -194,7 +197,7 @@ def elide(
         large = len(text) >= floor
         if turn.number < protected and large and not frozen(spot) and _plain(result):
             ruled = _opinion(rules, protect, call, result)
-            elision = later.judge(text, shape, call) if ruled is None else Elision("rule") if ruled else None
+            elision = later.judge(text, shape, call) if ruled is None else _RULED[ruled]
             if elision is not None and len(text) - elision.keep >= floor:
                 found[spot] = elision
         later.add(text, shape, call, turn.number, large)
@@ -205,12 +208,20 @@ Rule = Callable[[ToolCall | None, ToolResult], bool | None]
 """What says of a call and its result whether nobody will miss it: yes, no, or no opinion (``None``)."""
 
 
-def _opinion(rules: Sequence[Rule], protect: Sequence[str], call: ToolCall | None, result: ToolResult) -> bool | None:
-    """What the policy says of a result, if anything."""
+_RULED = {"": None, "rule": Elision("rule"), "flagged": Elision("flagged")}
+
+
+def _opinion(rules: Sequence[Rule], protect: Sequence[str], call: ToolCall | None, result: ToolResult) -> str | None:
+    """What the policy, then the tool itself says of a result: why it may go, empty if it stays, ``None`` if nothing."""
     name = result.name or (call.name if call is not None else "")
     if any(fnmatchcase(name, pattern) for pattern in protect):
-        return False
-    return next((bool(told) for rule in rules if (told := rule(call, result)) is not None), None)
+        return ""
+    told = next((told for rule in rules if (told := rule(call, result)) is not None), None)
+    if told is not None:
+        return "rule" if told else ""
+    if result.uneventful is not None:
+        return "flagged" if result.uneventful else ""
+    return None
 
 
 class _Later:

@@ -23,6 +23,7 @@ from .form import Form
 from .images import WHYS as IMAGE_WHYS
 from .images import Dropped
 from .newest import Shortened
+from .reasoning import thoughts
 from .summarize import KINDS, Line, Summary, one_line
 
 VERSION = 1
@@ -32,11 +33,15 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What the ladder works on: turns, the messages before the first of them, texts that stand in every context."""
+    """What the ladder works on: turns, the messages before the first of them, texts that stand in every context.
+
+    ``answering`` is the number of the turn from which on the provider may ask for reasoning as it was.
+    """
 
     turns: tuple[Turn, ...]
     head: tuple[Message, ...] = ()
     pins: tuple[str, ...] = ()
+    answering: int = 0
 
     @property
     def first_middle(self) -> int:
@@ -97,7 +102,8 @@ class Plan:
     ``through`` is the last turn that the plan treats and ``source`` the digest of all turns up to
     it; ``omitted`` are ranges of whole turns that stand neither as text nor on a page. ``summaries``
     stand for theirs, oldest first: turns before the archive, or on those of its pages that are not shown.
-    ``shortened`` are texts of results that were too large when they were the newest.
+    ``shortened`` are texts of results that were too large when they were the newest; ``reasoning`` numbers
+    of turns that stand without theirs.
     """
 
     model: str = ""
@@ -109,12 +115,14 @@ class Plan:
     elided: dict[Spot, Elision] = field(default_factory=dict)
     dropped: dict[Spot, Dropped] = field(default_factory=dict)
     shortened: dict[Spot, Shortened] = field(default_factory=dict)
+    reasoning: tuple[int, ...] = ()
     archive: Archive | None = None
     summaries: tuple[Summary, ...] = ()
     omitted: tuple[tuple[int, int], ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.elided or self.dropped or self.shortened or self.archive or self.summaries or self.omitted)
+        treated = self.elided or self.dropped or self.shortened or self.reasoning
+        return bool(treated or self.archive or self.summaries or self.omitted)
 
     @property
     def summarised(self) -> frozenset[int]:
@@ -139,6 +147,7 @@ class Plan:
         data["elided"] = {_spell(spot): asdict(each) for spot, each in sorted(self.elided.items())}
         data["dropped"] = {_spell(spot): asdict(each) for spot, each in sorted(self.dropped.items())}
         data["shortened"] = {_spell(spot): asdict(each) for spot, each in sorted(self.shortened.items())}
+        data["reasoning"] = self.reasoning
         if self.archive is not None:
             archive = asdict(self.archive)
             for page in archive["full"]:
@@ -174,6 +183,7 @@ class Plan:
                 elided={_spot(key, 3): _elision(**value) for key, value in data["elided"].items()},
                 dropped={_spot(key, 3, 4): _dropped(**value) for key, value in data["dropped"].items()},
                 shortened={_spot(key, 4): _shortened(**value) for key, value in data["shortened"].items()},
+                reasoning=tuple(_int(turn) for turn in data.get("reasoning", ())),
                 archive=None if archive is None else _archive(archive),
                 summaries=tuple(_summary(**each) for each in data["summaries"]),
                 omitted=tuple((_int(a), _int(b)) for a, b in data["omitted"]),
@@ -316,6 +326,11 @@ def _fault(source: Source, plan: Plan) -> str:
         part = _part(turns.get(spot[0]), spot)
         if spot[0] > plan.through or not isinstance(part, Text) or short.left_out(part.text) < 0:
             return f"part {_spell(spot)} is none that the plan can treat"
+    for number in plan.reasoning:
+        if number > plan.through or number not in turns or not any(map(thoughts, turns[number].messages)):
+            return f"turn {number} has no reasoning that the plan can leave out"
+    if any(a >= b for a, b in pairwise(plan.reasoning)):
+        return "the turns without their reasoning are not in order"
     archive = plan.archive
     if archive is not None and archive.left_out > len(archive.full):
         return "the pages are not those of the history"

@@ -18,6 +18,7 @@ from microfiche.pages.exact import Shelf
 from microfiche.pages.render import Page
 from microfiche.pages.script import Script, Spot, write_script
 
+from . import reasoning
 from .newest import Shortened, draw_shortened
 from .plan import Archive, FullPage, Plan, Source, check_source, mismatch
 from .summarize import block
@@ -33,14 +34,17 @@ class Drawn:
 
 
 def treated(turns: Sequence[Turn], plan: Plan, results: Mapping[Spot, Sequence[Page]] | None = None) -> list[Turn]:
-    """The turns with their elided results, shortened texts and dropped images in their short forms.
+    """The turns with their elided results, shortened texts and dropped images in their short forms, and
+    without reasoning that left.
 
     ``results`` are the pages of shortened texts; without them these stand as one text, as on a page of the archive.
     """
     by_turn: dict[int, set[Spot]] = {}
     for spot in (*plan.elided, *plan.dropped, *plan.shortened):
         by_turn.setdefault(spot[0], set()).add(spot)
-    return [_treat(turn, plan, by_turn[turn.number], results) if turn.number in by_turn else turn for turn in turns]
+    unreasoned = frozenset(plan.reasoning)
+    made = [_treat(turn, plan, by_turn[turn.number], results) if turn.number in by_turn else turn for turn in turns]
+    return [reasoning.without(turn) if turn.number in unreasoned else turn for turn in made]
 
 
 def _treat(turn: Turn, plan: Plan, spots: set[Spot], results: Mapping[Spot, Sequence[Page]] | None) -> Turn:

@@ -15,6 +15,7 @@ from microfiche.pages.render import Page
 from .budget import RUNGS, Budget, Load
 from .compact import Outcome
 from .plan import Plan, Source
+from .reasoning import thoughts
 
 VERSION = 1
 
@@ -87,6 +88,7 @@ class Receipt:
     elided: tuple[dict[str, Any], ...] = ()
     images: tuple[dict[str, Any], ...] = ()
     shortened: tuple[dict[str, Any], ...] = ()
+    reasoning: tuple[dict[str, Any], ...] = ()
     summaries: tuple[dict[str, Any], ...] = ()
     summary_calls: int = 0
     summary_flags: dict[str, int] = field(default_factory=dict)
@@ -186,6 +188,20 @@ def shortened_lines(source: Source, plan: Plan) -> tuple[dict[str, Any], ...]:
             line = {"turn": spot[0], "tool": result.name, "characters": len(text.text)}
             line |= {"head": each.head, "tail": each.tail, "drawn": each.drawn}
             lines.append(line | {"left_out": each.left_out(text.text), "pages": len(each.pages)})
+    return tuple(lines)
+
+
+def reasoning_lines(source: Source, plan: Plan) -> tuple[dict[str, Any], ...]:
+    """Every turn that stands without its reasoning: turn, parts, characters as the wire bills them."""
+    turns = {turn.number: turn for turn in source.turns}
+    lines = []
+    gone = plan.gone
+    paged = plan.archive.last if plan.archive is not None else 0
+    for number in plan.reasoning:
+        if number <= paged or number in gone:
+            continue
+        parts = [part for message in turns[number].messages for part in thoughts(message)]
+        lines.append({"turn": number, "parts": len(parts), "characters": sum(part.size for part in parts)})
     return tuple(lines)
 
 

@@ -17,6 +17,7 @@ from microfiche.pages.script import BLOB, Spot
 from .newest import result_script, text_at
 from .plan import Plan, Source
 from .projection import Drawn, archive_script, begun_on, drawn_already, standing_results
+from .reasoning import thoughts
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +48,14 @@ def treatments(source: Source, plan: Plan, pages: Sequence[Page]) -> dict[Spot, 
     """
     teller = _Teller(plan, drawn_already(source, plan, pages))
     found: dict[Spot, Form] = {}
+    unreasoned = frozenset(plan.reasoning)
     for turn in source.turns:
         for m, message in enumerate(turn.messages):
             for p, part in enumerate(message.parts):
                 if isinstance(part, Opaque) and part.private:
                     continue
+                if isinstance(part, Reasoning) and turn.number in unreasoned and thoughts(message):
+                    found.setdefault((turn.number, m, p), Form("not_drawn", why="old reasoning"))
                 for spot, each in _with_images((turn.number, m, p), part):
                     form = teller.form(turn, spot, part, each)
                     if form is not None:
