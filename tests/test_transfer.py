@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from microfiche import formats
 from microfiche.conversation import Conversation, Record
 from microfiche.errors import NameTaken
+from microfiche.formats.beside import Beside
 from microfiche.messages import History, Message, Note, Text, ToolCall, ToolResult
 from microfiche.record import OpenCalls
 from microfiche.transfer import export_messages, import_history, standing_options, update_history
@@ -183,17 +184,14 @@ def test_damage_and_what_the_path_leaves_out_are_notes(record: Record) -> None:
         json.dumps({"type": "custom-title", "customTitle": "Boats", "sessionId": "s"}).encode(),
     ]
     data = b"\n".join(lines)
-    history = formats.read(data, where="s.jsonl")
-    done = import_history(
-        record, history, "s", source="s.jsonl", asides=formats.asides(data, history.format, "s.jsonl")
-    )
+    history, beside = formats.whole(data, where="s.jsonl")
+    done = import_history(record, history, "s", source="s.jsonl", beside=beside)
     told = {entry.payload["where"]: entry.payload["note"] for entry in record.entries(kind="import")
             if "note" in entry.payload and ":" in entry.payload["where"]}  # fmt: skip
     assert told["s.jsonl:5"].startswith("damaged line passed over")
-    assert told["s.jsonl:6"] == "compaction (auto), 155,000 tokens before"
-    assert told["s.jsonl:9"] == "custom title: Boats"
+    assert done.branches == ("branch 1",) and (done.compactions, done.names) == (1, 1)
+    assert done.conversation.thread.labels()["Boats"].entry == done.conversation.tip == done.tip
     whats = [note.what for note in done.notes]
-    assert "1 branch off the path to the tip not read (1 lines)" in whats
     assert "no result for call t1 (Bash)" in whats
     # The context can be sent, and the file's own messages come out without what was put in.
     fit = done.conversation.preview(model="claude-opus-5", **standing_options(done.conversation, "anthropic"))
@@ -277,5 +275,6 @@ def test_what_stands_beside_a_stream_is_told_and_beside_a_request_nothing_stands
     lines = [{"type": "user", "session_id": "s", "message": message}, boundary]
     data = "\n".join(map(json.dumps, lines))
     assert formats.read(data).format == "claude_stream"
-    assert formats.asides(data, "claude_stream", "s") == [Note("s:2", "compaction (manual)")]
-    assert formats.asides([message], "anthropic") == []
+    (found,) = formats.whole(data, "claude_stream", "s")[1].compactions
+    assert (found.at, found.where, found.trigger) == ((0, 1), "s:2", "manual")
+    assert formats.whole([message], "anthropic")[1] == Beside()

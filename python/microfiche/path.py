@@ -20,6 +20,9 @@ from microfiche.record import Entry
 NOTHING = Plan()
 _NOTHING = told(NOTHING)
 
+IMPORT = "import"
+"""Why a compaction stands on a path that the session made itself, before it was imported."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pin:
@@ -100,7 +103,8 @@ class PathState:
     ``messages`` are all that were said, each with its turn and the wire its native objects are of.
     ``plan`` is the plan in force, ``planned`` the wire that its places of parts hold for, ``sheets`` its
     pages in their order; ``spared`` the turns of undone passes, as ranges; ``events`` the entries that changed
-    the plan, oldest first.
+    the plan, oldest first. ``imported`` are compactions that a session brought along: they say what its own model saw,
+    and change no plan.
     """
 
     messages: list[tuple[Entry, Message]] = field(default_factory=list)
@@ -109,6 +113,7 @@ class PathState:
     spared: list[tuple[int, int]] = field(default_factory=list)
     pins: dict[int, Pin] = field(default_factory=dict)
     events: list[Entry] = field(default_factory=list)
+    imported: list[Entry] = field(default_factory=list)
     # Plans as data: of all that a path went through, only those that are asked for are read.
     _told: Any = field(default_factory=lambda: _NOTHING)
     _plan: Plan | None = NOTHING
@@ -125,6 +130,8 @@ class PathState:
         if entry.message is not None:
             self.messages.append((entry, entry.message))
         match entry.kind:
+            case "compaction" if entry.payload["why"] == IMPORT:
+                self.imported.append(entry)
             case "compaction":
                 self._before[entry.id] = (self._told, self.planned, self.sheets)
                 self._told, self._plan = apply(self._told, entry.payload["plan"]), None

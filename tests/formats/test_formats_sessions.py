@@ -157,8 +157,8 @@ def test_sub_agents_and_synthetic_answers_are_left_out_and_named() -> None:
     )
     assert shape(history) == [("user", "go"), ("assistant", "t1"), ("tool", "t1")]
     assert notes(history) == [
-        "lines of sub-agents left out (2)",
         "answers left out: written by the client, not the model (1)",
+        "lines of sub-agents left out (2)",
     ]
 
 

@@ -21,7 +21,7 @@ from microfiche.record import Entry
 
 from .answers import FORMS, Evidence, Key, Link, Reduced, Removed, Seen, Step, Trace
 from .report import Event, Report, TurnLine, event_of, turn_line
-from .walk import PASSES, Tree, Walk, left_behind, number_of, reduced_part, spoken, stand_ins, why
+from .walk import PASSES, Tree, Walk, covers, imported, left_behind, number_of, reduced_part, spoken, stand_ins, why
 
 
 def audit(chat: Conversation) -> Audit:
@@ -88,6 +88,8 @@ class Audit:
             walk = self._state(found.parent if found.on_path else found.about)
             wire = walk.state.planned or walk.state.wire()
         out = [*walk.reduced(), *left_behind(walk.state, wire, found.id)]
+        if any(each.time == found.time for each in self._imports()):
+            out += walk.compacted()
         out += self._elsewhere(found.id, {each.id for each, _ in walk.state.messages})
         return tuple(sorted(out, key=lambda each: (each.turn, each.key)))
 
@@ -99,6 +101,9 @@ class Audit:
         if found.kind not in PASSES:
             raise BadInput(f"entry {found.id} is a {found.kind}", "removed", "name a compaction, undo or trim")
         walk = self._state(found.id)
+        if imported(found):
+            gone = {each.key: each for each in walk.compacted() if each.event == found.id}
+            return tuple(Removed(gone[key], part) for key, _, part in walk.parts() if key in gone)
         parts = {key: part for key, _, part in walk.parts()}
         return tuple(Removed(each, parts[each.key]) for each in walk.reduced() if each.event == found.id)
 
@@ -123,6 +128,7 @@ class Audit:
         walk = Walk()
         steps: list[Step] = []
         last: tuple[dict[str, int], tuple[int, ...]] | None = None
+        imports, away = {each.about: each for each in self._imports()}, False
         for entry in self.chat.thread.path(tip):
             walk.add(entry)
             if entry.id == entries[-1].id:
@@ -138,7 +144,19 @@ class Audit:
                     )
                 )
                 last = (whole, ())
-            if entry.kind not in PASSES or last is None:
+            if last is None:
+                continue
+            if imported(entry) and covers(entry, turn):
+                parts = {"elsewhere": sum(last[0].values())}
+                told = (None, None) if text is None else walk.told_by(entry, text)
+                steps.append(Step(entry.id, entry.kind, why(entry), entry.time, parts, (), *told))
+                away = True
+            if away and entry.id in imports:
+                # Since then the record's own contexts are made, of the originals.
+                back = imports[entry.id]
+                steps.append(Step(back.id, back.kind, "", back.time, last[0], last[1], None if text is None else True))
+                away = False
+            if entry.kind not in PASSES or imported(entry):
                 continue
             now = walk.forms_of(turn)
             readable, summarised = walk.holds(text) if text is not None else (None, None)
@@ -255,6 +273,9 @@ class Audit:
             later = entry.id > (at or 0) if on_path else entry.time == call.time
             if later and entry.message is not None:
                 yield entry.message
+
+    def _imports(self) -> list[Entry]:
+        return [each for each in self.chat.thread.sides("import") if "format" in each.payload]
 
     def _state(self, tip: int | None) -> Walk:
         walk = Walk()

@@ -17,6 +17,7 @@ FORMS = {
     "summary": "in a summary that names its turn",
     "omitted": "left out, and named as such",
     "other_wire": "left out because another provider's wire does not carry it",
+    "elsewhere": "in the summary of a compaction that the session made before it was imported, or left out by it",
     "branch": "on a branch that was left",
 }
 """The forms in which a part can stand in a context, other than word for word."""

@@ -13,7 +13,7 @@ from microfiche.path import Sheet
 from microfiche.record import Entry, Head
 
 from .answers import Reduced, Seen
-from .walk import spoken, why
+from .walk import imported, spoken, why
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,11 @@ def turn_line(number: int, on_path: bool, entries: Sequence[Entry]) -> TurnLine:
 def event_of(entry: Entry) -> Event:
     told, payload = {}, entry.payload
     what = why(entry)
-    if entry.kind == "compaction":
+    if imported(entry):
+        first, last = payload["span"]
+        told = {"why": payload["why"], "span": [first, last], "summary": payload["summary"].splitlines()}
+        what = f"by the session itself{', ' * bool(payload['trigger'])}{payload['trigger']}, turns {first}-{last}"
+    elif entry.kind == "compaction":
         before, after = payload["before"]["tokens"], payload["after"]["tokens"]
         first, last = payload["span"]
         pages = [Sheet.patched((), {"keep": 0, "then": payload["pages"]["then"]})]

@@ -15,7 +15,7 @@ from microfiche.ladder.treatments import Form, documents, treatments
 from microfiche.messages import History, Image, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from microfiche.pages.render import Page
 from microfiche.pages.script import Spot
-from microfiche.path import PathState
+from microfiche.path import IMPORT, PathState
 from microfiche.record import Entry, Ref
 
 from .answers import Key, Reduced
@@ -33,7 +33,7 @@ class Walk:
 
     def add(self, entry: Entry) -> None:
         self.state.add(entry)
-        if entry.kind not in ("compaction", "undo"):
+        if entry.kind not in ("compaction", "undo") or imported(entry):
             return
         before, self._stands = self._stands, {}
         for key, form in self._forms().items():
@@ -54,6 +54,21 @@ class Walk:
             if key in self._stands:
                 form, event = self._stands[key]
                 yield reduced_part(turn, key, part, form, event)
+
+    def compacted(self) -> Iterator[Reduced]:
+        """What the session's own compactions took from its model, each part by the first that did."""
+        for key, turn, part in self.parts():
+            passes = (each for each in self.state.imported if covers(each, turn) and key.entry < each.id)
+            event = next(passes, None)
+            if event is not None and key.inner < 0:
+                yield reduced_part(turn, key, part, Form("elsewhere"), event.id)
+
+    def told_by(self, event: Entry, text: str) -> tuple[bool, bool]:
+        """As :meth:`holds`, of what the session's model saw behind a compaction of its own."""
+        wanted = _plain(text)
+        summarised = wanted in _plain(event.payload["summary"])
+        kept = (spoken(message) for entry, message in self.state.messages if not covers(event, entry.turn or 0))
+        return summarised or wanted in _plain("\n".join(kept)), summarised
 
     def parts(self) -> Iterator[tuple[Key, int, Part]]:
         """Every part of the path, those in results behind their result, with its turn."""
@@ -84,6 +99,17 @@ class Walk:
         wanted = _plain(text)
         summary = _plain(block(state.plan.summaries, state.plan.recall)) if state.plan.summaries else ""
         return wanted in _plain("\n".join(_readable(made))), wanted in summary
+
+
+def imported(entry: Entry) -> bool:
+    """Whether it is a compaction that the session made itself, before it was imported."""
+    return entry.kind == "compaction" and entry.payload["why"] == IMPORT
+
+
+def covers(event: Entry, turn: int) -> bool:
+    """Whether a turn is in the span of a compaction."""
+    first, last = event.payload["span"]
+    return bool(first <= turn <= last)
 
 
 def _readable(made: Projection) -> Iterator[str]:

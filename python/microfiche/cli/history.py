@@ -43,8 +43,9 @@ def import_(
     """Put a session into a record as a new conversation.
 
     SESSION is a session file, a request body or a list of messages, or - for standard input; RECORD is
-    made if it is not there. Damage, compactions, titles, branches off the path and calls without a result
-    are noted. What export wrote of a whole record becomes a record again, in a new file.
+    made if it is not there. Branches of the session become branches that end at checkpoints, its
+    compactions and titles events; damage and calls without a result are noted. What export wrote of a
+    whole record becomes a record again, in a new file.
     """
     if session != STDIN and is_record(session):
         raise BadInput("this is a record, no session", str(session), "give the session first, then the record")
@@ -59,24 +60,29 @@ def import_(
             raise click.UsageError("give --name for a session from standard input")
         name = session.stem
     where = name_of(session)
-    history = formats.read(source, source_format, where)
+    history, beside = formats.whole(source, source_format, where)
     check_importable(history, name, where)
-    asides = formats.asides(source, history.format, where)
     with opened(record, write=True) if update else Record.open(record) as held:
         if update:
-            done = update_history(picked(held, name), history, source=where, asides=asides)
+            done = update_history(picked(held, name), history, source=where, beside=beside)
         else:
-            done = import_history(held, history, name, source=where, asides=asides)
+            done = import_history(held, history, name, source=where, beside=beside)
     if as_json:
         notes = [{"where": note.where, "what": note.what} for note in done.notes]
         told = {"conversation": name, "format": history.format, "messages": done.messages, "turns": done.turns}
+        told |= {"branches": list(done.branches), "compactions": done.compactions, "names": done.names}
         emit({**told, "tip": done.tip, "notes": notes})
         return
-    if not done.messages:
+    if not done:
         click.echo(plain(f"Nothing new in {where}."))
         return
     what = f"{plural(done.messages, 'message')} in {plural(done.turns, 'turn')}"
     click.echo(plain(f"Imported {what} ({history.format}) into {record} as {name}; the tip is entry {done.tip}."))
+    for branch in done.branches:
+        click.echo(plain(f"branch     ends at checkpoint {branch}"))
+    if done.compactions or done.names:
+        told_by = f"{plural(done.compactions, 'compaction')} and {plural(done.names, 'name')} of the session"
+        click.echo(f"events     {told_by}: see log")
     for note in done.notes:
         click.echo(plain(f"note       {note.where}: {note.what}" if note.where else f"note       {note.what}"))
 

@@ -15,6 +15,7 @@ from ..messages import History, Message, Note
 from . import (
     anthropic,
     atif,
+    beside,
     claude_code,
     claude_stream,
     common,
@@ -23,10 +24,10 @@ from . import (
     jsonl,
     openai_chat,
     openai_responses,
-    session,
     tools,
 )
 from . import detect as _detect
+from .beside import Beside
 
 _READERS: dict[str, Callable[[Any], History]] = {}
 _WRITERS: dict[str, Callable[[History], tuple[dict[str, Any], list[Note]]]] = {}
@@ -38,9 +39,8 @@ for _wire in (anthropic, openai_chat, openai_responses, gemini):
 _SESSIONS: dict[str, Callable[[jsonl.Loaded], History]] = {
     module.FORMAT: module.read for module in (claude_code, claude_stream)
 }
-_ASIDES: dict[str, Callable[[jsonl.Loaded], list[Note]]] = {
-    claude_code.FORMAT: claude_code.asides,
-    claude_stream.FORMAT: session.compactions,
+_WHOLE: dict[str, Callable[[jsonl.Loaded], tuple[History, Beside]]] = {
+    module.FORMAT: module.whole for module in (claude_code, claude_stream, atif)
 }
 WIRES: tuple[str, ...] = tuple(_READERS)
 FORMATS: tuple[str, ...] = (*WIRES, *_SESSIONS, atif.FORMAT)
@@ -98,14 +98,19 @@ def read(source: Any, format: str | None = None, where: str = "input", prefer: s
     return history
 
 
-def asides(source: Any, format: str, where: str = "input") -> list[Note]:
-    """What a session file holds beside the conversation that :func:`read` gives: compactions, titles, branches.
+def whole(
+    source: Any, format: str | None = None, where: str = "input", prefer: str | None = None
+) -> tuple[History, Beside]:
+    """The history that :func:`read` gives, and what the source holds beside it: branches, compactions, names, notes.
 
-    Other formats hold nothing of the kind: none.
+    Lines that are branches here are not counted in the history's notes as left out.
     """
-    if format not in _ASIDES:
-        return []
-    return _ASIDES[format](_as_lines(_load(source, where)))
+    loaded = _load(source, where)
+    chosen = format if format is not None else _detect.detect(loaded, prefer)
+    if chosen in _WHOLE:
+        return _WHOLE[chosen](_as_lines(loaded) if chosen in _SESSIONS else loaded)
+    history = read(source, chosen, where)
+    return history, beside.of_wire(history, where)
 
 
 def write(history: History, format: str | None = None) -> tuple[dict[str, Any], list[Note]]:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
 from ..errors import BadInput
-from ..messages import History, Image, Message, Opaque, Reasoning, Text, ToolCall, ToolResult
+from ..messages import History, Image, Message, Note, Opaque, Reasoning, Text, ToolCall, ToolResult
 from . import common
+from .beside import Beside, Branch, Place
 from .jsonl import Loaded
 
 FORMAT = "atif"
+_INNER = "trajectories of sub-agents left out"
 _FAILED = "[error] tool reported failure"
 _FIELDS = ("[metadata] ", "[is_image] ", "[interrupted] ", "[exit_code] ")
 _MARKS = ("[stdout]\n", "[stderr]\n")
@@ -42,7 +45,7 @@ def read(loaded: Loaded) -> History:
     tools = agent.get("tool_definitions")
     inner = document.get("subagent_trajectories")
     if isinstance(inner, list) and inner:
-        counts["trajectories of sub-agents left out"] += len(inner)
+        counts[_INNER] += len(inner)
     if document.get("continued_trajectory_ref"):
         counts["the trajectory goes on in another file"] += 1
     usage = document.get("final_metrics")
@@ -56,6 +59,23 @@ def read(loaded: Loaded) -> History:
         usage=dict(usage) if isinstance(usage, dict) else None,
         notes=loaded.notes + common.counted(loaded.where, counts),
     )
+
+
+def whole(loaded: Loaded) -> tuple[History, Beside]:
+    """The history that :func:`read` gives, and the trajectories of sub-agents inside it as branches of their own."""
+    history, beside = read(loaded), Beside()
+    inner = loaded.document.get("subagent_trajectories")
+    for at, each in enumerate(inner if isinstance(inner, list) else ()):
+        where = f"{loaded.where}: subagent_trajectories[{at}]"
+        try:
+            said = read(replace(loaded, document=each, where=where, notes=[]))
+        except BadInput as error:
+            beside.notes.append(Note(where, f"not read: {error.what}"))
+            continue
+        beside.branches.append(Branch(f"sidechain {at + 1}", Place(0, 0), tuple(said.messages), where))
+        beside.notes += said.notes
+    history.notes = [note for note in history.notes if not note.what.startswith(_INNER)]
+    return history, beside
 
 
 def _step(step: Any, where: str, counts: Counter[str]) -> list[Message]:

@@ -8,15 +8,31 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import BadInput
-from ..messages import History, Note
+from ..messages import History, Message, Note
 from . import anthropic, common
 from .jsonl import Line, Loaded
+
+
+@dataclass(slots=True)
+class _Words:
+    """A message of the user."""
+
+    line: Line
+    content: Any
+
+    @property
+    def lines(self) -> list[Line]:
+        return [self.line]
+
+    def messages(self) -> list[dict[str, Any]]:
+        return [{"role": "user", "content": self.content}]
 
 
 @dataclass(slots=True)
 class _Answer:
     """One response of the model with the results of its calls and what came with them."""
 
+    lines: list[Line] = field(default_factory=list)
     blocks: list[Any] = field(default_factory=list)
     marks: set[str | None] = field(default_factory=set)
     results: dict[str, Any] = field(default_factory=dict)
@@ -70,18 +86,17 @@ def blocks_of(line: Line) -> list[Any]:
     return content if isinstance(content, list) else []
 
 
-def compactions(loaded: Loaded) -> list[Note]:
-    """A note for each boundary that a compaction left in the file."""
-    notes = []
-    for line in loaded.lines:
-        if line.value.get("type") == "system" and line.value.get("subtype") == "compact_boundary":
-            told = line.value.get("compactMetadata") or line.value.get("compact_metadata")
-            told = told if isinstance(told, dict) else {}
-            tokens = told.get("preTokens", told.get("pre_tokens"))
-            before = f", {tokens:,} tokens before" if isinstance(tokens, int) else ""
-            what = f"compaction ({told.get('trigger', 'unknown')}){before}"
-            notes.append(Note(f"{loaded.where}:{line.number}", what))
-    return notes
+def compaction(line: Line) -> dict[str, Any] | None:
+    """What a boundary that a compaction left in the file tells: trigger and tokens; ``None`` for other lines."""
+    if line.value.get("type") != "system" or line.value.get("subtype") != "compact_boundary":
+        return None
+    told = line.value.get("compactMetadata") or line.value.get("compact_metadata")
+    told = told if isinstance(told, dict) else {}
+    trigger, numbers = told.get("trigger"), {}
+    for name, keys in (("before", ("preTokens", "pre_tokens")), ("after", ("postTokens", "post_tokens"))):
+        found = next((told[key] for key in keys if type(told.get(key)) is int), None)
+        numbers[name] = found
+    return {"trigger": trigger if isinstance(trigger, str) else "", **numbers}
 
 
 def is_synthetic(line: Line) -> bool:
@@ -89,13 +104,37 @@ def is_synthetic(line: Line) -> bool:
     return bool(line.value.get("isApiErrorMessage")) or message_of(line).get("model") == "<synthetic>"
 
 
-def gather(lines: Iterable[Line], counts: Counter[str]) -> list[dict[str, Any]]:
-    """Native messages from assistant and user lines in the order of the conversation.
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Messages, and of which lines they were made: each line with the numbers of messages before and behind its own."""
+
+    messages: list[Message]
+    spans: list[tuple[int, int, list[Line]]]
+
+
+def said(lines: Iterable[Line], counts: Counter[str]) -> Said:
+    """The messages of assistant and user lines in the order of the conversation.
 
     Lines with one message id are one response, even when a result stands between them; results
     go to the response that called, in call order; the first result of a call counts.
     """
-    out: list[_Answer | dict[str, Any]] = []
+    natives: list[dict[str, Any]] = []
+    ends: list[tuple[int, list[Line]]] = []
+    for item in _gather(lines, counts):
+        natives += item.messages()
+        ends.append((len(natives), item.lines))
+    messages = anthropic.read_messages(natives)
+    # One native message may be two of ours: results, and joined to them the user's words.
+    begins = [at for at, message in enumerate(messages) if not message.joined] + [len(messages)]
+    spans, before = [], 0
+    for end, made_of in ends:
+        spans.append((before, begins[end], made_of))
+        before = begins[end]
+    return Said(messages, spans)
+
+
+def _gather(lines: Iterable[Line], counts: Counter[str]) -> list[_Answer | _Words]:
+    out: list[_Answer | _Words] = []
     answers: dict[str, _Answer] = {}
     owners: dict[str, _Answer] = {}
     for line in lines:
@@ -107,6 +146,7 @@ def gather(lines: Iterable[Line], counts: Counter[str]) -> list[dict[str, Any]]:
                 out.append(answer)
                 if isinstance(key, str):
                     answers[key] = answer
+            answer.lines.append(line)
             for block in blocks_of(line):
                 if (mark := _mark(block)) is not None and mark in answer.marks:
                     counts["blocks left out: repeated"] += 1
@@ -118,7 +158,7 @@ def gather(lines: Iterable[Line], counts: Counter[str]) -> list[dict[str, Any]]:
             continue
         content = message_of(line).get("content")
         if isinstance(content, str):
-            out.append({"role": "user", "content": content})
+            out.append(_Words(line, content))
             continue
         owner = None
         rest = []
@@ -132,25 +172,38 @@ def gather(lines: Iterable[Line], counts: Counter[str]) -> list[dict[str, Any]]:
                 counts["results left out: their call was answered before"] += 1
             else:
                 owner.results[call] = block
+        if owner is not None:
+            owner.lines.append(line)
         if owner is not None and not any(answered_id(block) for block in rest):
             owner.beside.extend(rest)
         elif rest:
-            out.append({"role": "user", "content": rest})
-    return [message for item in out for message in (item.messages() if isinstance(item, _Answer) else [item])]
+            out.append(_Words(line, rest))
+    return out
 
 
 def history(
     loaded: Loaded, format: str, lines: Sequence[Line], counts: Counter[str], tool_names: Sequence[str] = ()
 ) -> History:
-    """The history of these lines, with the notes of loading and the counts of what was left out.
+    """The history of these lines: see :func:`history_of`."""
+    return history_of(loaded, format, said(lines, counts), lines, counts, tool_names)
+
+
+def history_of(
+    loaded: Loaded,
+    format: str,
+    found: Said,
+    lines: Sequence[Line],
+    counts: Counter[str],
+    tool_names: Sequence[str] = (),
+) -> History:
+    """The history of messages and the lines they are of, with the notes of loading and the counts of what was left out.
 
     ``usage`` is that of the last response as the file has it. The names of the tools are those given,
     else those that were called. Raises BadInput if no message is left.
     """
-    native = gather(lines, counts)
-    if not native:
+    messages = found.messages
+    if not messages:
         raise BadInput("no message in it", loaded.where, "; ".join(note.what for note in _notes(loaded, counts)[:3]))
-    messages = anthropic.read_messages(native)
     called = (call.name for message in messages for call in message.calls)
     answers = [message_of(line) for line in lines if line.value.get("type") == "assistant"]
     models = [answer["model"] for answer in answers if isinstance(answer.get("model"), str)]

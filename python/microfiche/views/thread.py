@@ -13,6 +13,7 @@ from microfiche.conversation import Conversation
 from microfiche.ladder.budget import RUNGS
 from microfiche.messages import Image, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from microfiche.pages.guide import spans
+from microfiche.path import IMPORT
 from microfiche.record import Entry, Ref
 
 _BACKTICKS = re.compile("`+")
@@ -64,12 +65,25 @@ def marker(entry: Entry) -> str:
 
 
 def _compaction(told: dict[str, Any]) -> str:
+    if told["why"] == IMPORT:
+        return _compacted_before(told)
     ran = [rung for rung, reason, _ in told["rungs"] if rung in RUNGS and not reason]
     first, last = told["span"]
     before, after = told["before"]["tokens"], told["after"]["tokens"]
     by = f" by {', '.join(ran)}" if ran else ""
     where = f", {_turns(first, last)}" if last else ""
     return f"compacted ({told['why']}) for {told['model']}{by}{where}: {before:,} to {after:,} tokens"
+
+
+def _compacted_before(told: dict[str, Any]) -> str:
+    first, last = told["span"]
+    where = f" of {_turns(first, last)}" if last else ""
+    by = f" ({told['trigger']})" if told["trigger"] else ""
+    tokens = [told[key]["tokens"] for key in ("before", "after")]
+    sizes = [
+        f"{each:,} tokens {key}" for each, key in zip(tokens, ("before", "after"), strict=True) if each is not None
+    ]
+    return ", ".join([f"the session's own compaction{by}{where}", *sizes])
 
 
 def _import(told: dict[str, Any]) -> str:
