@@ -10,6 +10,8 @@ use std::fmt;
 use std::sync::OnceLock;
 
 use crate::font::{self, Metrics, Name, construct};
+use crate::png::huffman::Code;
+use crate::trained;
 
 /// How pixels are inked.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -138,6 +140,9 @@ pub struct Atlas {
     others: HashMap<u32, Glyph>,
     inverse: [Tile; 128],
     marks: Marks,
+    /// Tiles from here on are neither marks nor ASCII.
+    plain: Tile,
+    code: OnceLock<Code>,
 }
 
 impl Atlas {
@@ -183,6 +188,16 @@ impl Atlas {
 
     pub fn ink(&self) -> Ink {
         self.ink
+    }
+
+    /// The first tile that is neither a mark nor ASCII.
+    pub(crate) fn plain(&self) -> Tile {
+        self.plain
+    }
+
+    /// What the fastest level writes pages of this atlas with, made at its first use.
+    pub(crate) fn code(&self) -> &Code {
+        self.code.get_or_init(|| trained::code(self))
     }
 
     /// Number of tiles.
@@ -234,6 +249,8 @@ impl Atlas {
             others: HashMap::new(),
             inverse: [NONE; 128],
             marks: Marks { newline: NONE, tab: NONE, hard: NONE, solid: NONE, blank: NONE },
+            plain: 0,
+            code: OnceLock::new(),
         };
         atlas.marks.blank = atlas.add(TileKind::Blank, vec![white; cell.area()]);
         atlas.marks.solid = atlas.add(TileKind::Solid, vec![0; cell.area()]);
@@ -251,6 +268,7 @@ impl Atlas {
             };
             atlas.require(kind, &skeleton.draw(&metrics)[0]);
         }
+        atlas.plain = atlas.kinds.len() as Tile;
         for skeleton in font::skeletons() {
             if let Name::Code(code) = skeleton.name
                 && code >= 128

@@ -16,6 +16,8 @@ use crate::page::Error;
 /// blanks have to stand on one page.
 const COLUMNS_MIN: usize = 12;
 const CELLS_MIN: usize = 96;
+/// No tile.
+const NONE: Tile = Tile::MAX;
 
 /// The cells of one page and what stands on it.
 pub(crate) struct Sheet {
@@ -75,10 +77,10 @@ pub(crate) fn lay_out(
         sink,
         plain: std::array::from_fn(|code| match code as u8 {
             0x21..=0x7E => match atlas.glyph(code as u32) {
-                Some(Glyph::One(tile)) => Some(tile),
-                _ => None,
+                Some(Glyph::One(tile)) => tile,
+                _ => NONE,
             },
-            _ => None,
+            _ => NONE,
         }),
         newline: match form.lines {
             Lines::Flow => atlas.marks().newline,
@@ -117,8 +119,8 @@ struct Writer<'a, S> {
     /// Whether the legend speaks of turns.
     bars: bool,
     sink: S,
-    /// The tiles of plain ASCII glyphs by code.
-    plain: [Option<Tile>; 128],
+    /// The tiles of plain ASCII glyphs by code, [`NONE`] for all else.
+    plain: [Tile; 256],
     newline: Tile,
     // The page under way.
     number: u64,
@@ -191,10 +193,12 @@ impl<S: FnMut(Sheet) -> Result<(), Error>> Writer<'_, S> {
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {
             let here = (index, at);
-            if let Some(&Some(tile)) = self.plain.get(byte as usize) {
+            let tile = self.plain[usize::from(byte)];
+            if tile != NONE {
                 self.room(1, here)?;
                 self.put(tile);
                 at += 1;
+                at += self.words(&bytes[at..]);
                 continue;
             }
             match byte {
@@ -249,6 +253,22 @@ impl<S: FnMut(Sheet) -> Result<(), Error>> Writer<'_, S> {
             }
         }
         Ok(())
+    }
+
+    /// Places plain glyphs and single blanks between them while there is room; returns how many.
+    fn words(&mut self, bytes: &[u8]) -> usize {
+        let mut placed = 0;
+        for (index, (cell, &byte)) in self.tiles[self.at..].iter_mut().zip(bytes).enumerate() {
+            let tile = self.plain[usize::from(byte)];
+            if tile != NONE {
+                *cell = tile;
+                placed = index + 1;
+            } else if byte != b' ' || placed < index {
+                break;
+            }
+        }
+        self.at += placed;
+        placed
     }
 
     /// Places a code point as its glyph or, where it has none that fits in the row, as an escape.

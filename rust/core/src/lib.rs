@@ -22,6 +22,7 @@ mod page;
 mod png;
 mod readback;
 mod strip;
+mod trained;
 
 pub use atlas::{Atlas, BadCell, Cell, Glyph, Ink, Marks, Tile, TileKind};
 pub use grammar::{GRAMMAR, Kind, Lines, Piece, Position, Segment};

@@ -4,12 +4,14 @@ use std::thread;
 
 use sha2::{Digest, Sha256};
 
-use crate::atlas::{Atlas, Cell, Ink};
+use crate::atlas::{Atlas, Cell, Ink, Tile};
 use crate::grammar::{GRAMMAR, Lines, Position, Segment};
 use crate::layout::{Form, Place, Sheet, lay_out};
 use crate::png::Container;
 use crate::png::deflate::{Deflater, Level};
+use crate::png::rows::{Repeats, Zlib};
 use crate::strip::Strip;
+use crate::trained;
 
 /// Most pixels of a page, drawn or read: 8192 × 8192.
 pub const MAX_PIXELS: u64 = 1 << 26;
@@ -183,12 +185,19 @@ impl Press<'_> {
 /// Everything that is used again from page to page.
 struct Encoder<'a> {
     segments: &'a [Segment<'a>],
+    atlas: &'a Atlas,
     form: &'a Form,
     options: &'a Options,
     strip: Strip<'a>,
-    /// The page's filtered scanlines: the library compresses a page in one piece.
-    scanlines: Vec<u8>,
-    deflater: Deflater,
+    stage: Stage,
+}
+
+/// The stage behind the strip.
+enum Stage {
+    /// Our own, row by row.
+    Rows(Repeats),
+    /// A library's, which compresses a page's filtered scanlines in one piece.
+    Library(Deflater, Vec<u8>),
 }
 
 impl<'a> Encoder<'a> {
@@ -198,45 +207,25 @@ impl<'a> Encoder<'a> {
         form: &'a Form,
         options: &'a Options,
     ) -> Encoder<'a> {
-        Encoder {
-            segments,
-            form,
-            options,
-            strip: Strip::new(atlas, options.width as usize),
-            scanlines: Vec::new(),
-            deflater: Deflater::new(options.level),
-        }
+        let strip = Strip::new(atlas, options.width as usize);
+        let stage = match Deflater::new(options.level) {
+            Some(deflater) => Stage::Library(deflater, Vec::new()),
+            None => Stage::Rows(strip.repeats(form.columns)),
+        };
+        Encoder { segments, atlas, form, options, strip, stage }
     }
 
     fn encode(&mut self, sheet: Sheet) -> Page {
         let Options { width, cell, ink, .. } = *self.options;
-        let pitch = u32::from(cell.height);
         let rows = (sheet.tiles.len() / self.form.columns) as u32;
-        let height = if sheet.last { self.hug(rows * pitch) } else { self.options.height };
+        let height = if sheet.last { self.hug(rows * u32::from(cell.height)) } else { self.options.height };
 
         let mut file = Container::new(width, height, ink.bits());
         file.text("microfiche", &self.note(&sheet));
-        self.scanlines.clear();
-        let mut pixels = Sha256::new();
-        for row in sheet.tiles.chunks_exact(self.form.columns) {
-            self.strip.draw(row);
-            pixels.update(self.strip.pixels(pitch as usize));
-            self.strip.filter(pitch as usize, &mut self.scanlines);
-        }
-        // White below the last row.
-        self.strip.clear();
-        let mut left = (height - rows * pitch) as usize;
-        while left > 0 {
-            let lines = left.min(pitch as usize);
-            pixels.update(self.strip.pixels(lines));
-            self.strip.filter(lines, &mut self.scanlines);
-            left -= lines;
-        }
-        self.deflater.compress(&self.scanlines, file.begin(b"IDAT"));
+        let digest = self.compress(&sheet.tiles, height as usize, file.begin(b"IDAT"));
         file.end();
-        let png = file.finish();
         Page {
-            png,
+            png: file.finish(),
             width,
             height,
             number: sheet.number,
@@ -245,8 +234,60 @@ impl<'a> Encoder<'a> {
             start: sheet.start.into(),
             end: sheet.end.into(),
             escapes: sheet.escapes.into_iter().collect(),
-            digest: pixels.finalize().into(),
+            digest,
         }
+    }
+
+    /// Appends the zlib stream of a page of these cells and `height` scanlines; returns the pixels' digest.
+    fn compress(&mut self, tiles: &[Tile], height: usize, out: &mut Vec<u8>) -> [u8; 32] {
+        let columns = self.form.columns;
+        let pitch = self.strip.height();
+        let mut pixels = Sha256::new();
+        let rows = tiles.len() / columns;
+        // White below the last row.
+        let mut below = height - rows * pitch;
+        let white = std::iter::from_fn(|| {
+            let lines = below.min(pitch);
+            below -= lines;
+            (lines > 0).then_some(lines)
+        });
+        match &mut self.stage {
+            Stage::Rows(repeats) => {
+                let own = trained::unlike(tiles, self.atlas)
+                    .then(|| trained::own(tiles, columns, &mut self.strip, repeats));
+                let code = own.as_ref().unwrap_or_else(|| self.atlas.code());
+                let mut stream = Zlib::new(code, out);
+                repeats.clear();
+                for (row, cells) in tiles.chunks_exact(columns).enumerate() {
+                    self.strip.draw(cells);
+                    pixels.update(self.strip.pixels(pitch));
+                    repeats.find(tiles, row);
+                    self.strip.encode(pitch, repeats, &mut stream);
+                }
+                self.strip.clear();
+                repeats.find_none();
+                for lines in white {
+                    pixels.update(self.strip.pixels(lines));
+                    self.strip.encode(lines, repeats, &mut stream);
+                }
+                stream.finish();
+            }
+            Stage::Library(deflater, scanlines) => {
+                scanlines.clear();
+                for cells in tiles.chunks_exact(columns) {
+                    self.strip.draw(cells);
+                    pixels.update(self.strip.pixels(pitch));
+                    scanlines.extend_from_slice(self.strip.filter(pitch));
+                }
+                self.strip.clear();
+                for lines in white {
+                    pixels.update(self.strip.pixels(lines));
+                    scanlines.extend_from_slice(self.strip.filter(lines));
+                }
+                deflater.compress(scanlines, out);
+            }
+        }
+        pixels.finalize().into()
     }
 
     /// Height of the last page: its rows, rounded up, but never over a full page.

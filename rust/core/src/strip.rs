@@ -1,5 +1,6 @@
 //! A row of cells to packed scanlines, and their PNG filter.
 use crate::atlas::{Atlas, Glyph, Ink, Tile};
+use crate::png::rows::{PADDING, Repeats, Sink};
 
 /// PNG's filter types (ISO/IEC 15948, 9.2).
 const NONE: u8 = 0;
@@ -18,6 +19,8 @@ pub(crate) struct Strip<'a> {
     stride: usize,
     lines: Vec<u8>,
     filters: Vec<u8>,
+    /// The scanlines as a PNG holds them, each behind its filter type, and padding.
+    filtered: Vec<u8>,
 }
 
 impl<'a> Strip<'a> {
@@ -31,36 +34,73 @@ impl<'a> Strip<'a> {
             bands.extend(tiles.map(|tile| std::array::from_fn(|y| row(tile, top + y))));
         }
         let lines = vec![WHITE; stride * height.next_multiple_of(BAND)];
-        Strip { atlas, bands, stride, lines, filters: filters(atlas) }
+        let filtered = vec![0; (stride + 1) * height + PADDING];
+        Strip { atlas, bands, stride, lines, filters: filters(atlas), filtered }
     }
 
     /// Draws a row of cells. What is right of them stays white.
     pub(crate) fn draw(&mut self, tiles: &[Tile]) {
-        let bits = u32::from(self.atlas.cell().width) * u32::from(self.atlas.ink().bits());
+        // One function for each width, so that its shifts are constants and scanlines are drawn side by side.
+        macro_rules! draw {
+            ($($bits:literal)*) => {
+                match self.bits() {
+                    $($bits => self.draw_cells::<$bits>(tiles),)*
+                    bits => unreachable!("a cell of {bits} bits"),
+                }
+            };
+        }
+        draw!(4 5 6 7 8 9 10 11 12 13 14 15 16 18 20 22 24 26 28 30 32)
+    }
+
+    fn draw_cells<const BITS: u32>(&mut self, tiles: &[Tile]) {
         let bands = self.bands.chunks_exact(self.atlas.tiles());
         for (lines, band) in self.lines.chunks_exact_mut(self.stride * BAND).zip(bands) {
+            let mut lines = lines.chunks_exact_mut(self.stride);
+            let mut lines: [&mut [u8]; BAND] =
+                std::array::from_fn(|_| lines.next().expect("a band of lines"));
             let mut pending = [0u64; BAND];
             let (mut held, mut at) = (0, 0);
-            for &tile in tiles {
-                let rows = band[usize::from(tile)];
-                pending = std::array::from_fn(|y| pending[y] << bits | u64::from(rows[y]));
-                held += bits;
+            // As many cells at once as fit in 32 bits.
+            let mut groups = tiles.chunks_exact((32 / BITS) as usize);
+            let join = |tiles: &[Tile]| {
+                let mut rows = [0u32; BAND];
+                for &tile in tiles {
+                    let more = &band[usize::from(tile)];
+                    // No more than 32 bits in all: what is there already is not 32 bits wide.
+                    rows = std::array::from_fn(|y| rows[y] << (BITS & 31) | more[y]);
+                }
+                rows
+            };
+            for tiles in &mut groups {
+                let rows = join(tiles);
+                let added = 32 / BITS * BITS;
+                pending = std::array::from_fn(|y| pending[y] << added | u64::from(rows[y]));
+                held += added;
                 if held >= 32 {
                     held -= 32;
-                    for (y, pending) in pending.iter().enumerate() {
-                        let word = (pending >> held) as u32;
-                        lines[y * self.stride + at..][..4].copy_from_slice(&word.to_be_bytes());
-                    }
+                    write(&mut lines, &pending, held, at, 4);
+                    at += 4;
+                }
+            }
+            for tile in groups.remainder() {
+                let rows = join(std::slice::from_ref(tile));
+                pending = std::array::from_fn(|y| pending[y] << BITS | u64::from(rows[y]));
+                held += BITS;
+                if held >= 32 {
+                    held -= 32;
+                    write(&mut lines, &pending, held, at, 4);
                     at += 4;
                 }
             }
             // What is left, filled up with white.
-            let bytes = held.div_ceil(8) as usize;
-            for (y, pending) in pending.iter().enumerate() {
-                let word = (pending << (32 - held)) as u32 | u32::MAX.checked_shr(held).unwrap_or(0);
-                lines[y * self.stride + at..][..bytes].copy_from_slice(&word.to_be_bytes()[..bytes]);
-            }
+            let pending = pending.map(|pending| pending << 32 | u64::from(u32::MAX));
+            write(&mut lines, &pending, held, at, held.div_ceil(8) as usize);
         }
+    }
+
+    /// Bits of a cell's scanline.
+    fn bits(&self) -> u32 {
+        u32::from(self.atlas.cell().width) * u32::from(self.atlas.ink().bits())
     }
 
     /// Makes all scanlines white: what is below the last row of cells.
@@ -73,18 +113,50 @@ impl<'a> Strip<'a> {
         &self.lines[..height * self.stride]
     }
 
-    /// Appends the first `height` scanlines as a PNG holds them, filtered.
-    pub(crate) fn filter(&self, height: usize, out: &mut Vec<u8>) {
-        for y in 0..height {
-            let line = &self.lines[y * self.stride..][..self.stride];
-            out.push(self.filters[y]);
-            if self.filters[y] == UP {
-                let above = &self.lines[(y - 1) * self.stride..][..self.stride];
-                out.extend(line.iter().zip(above).map(|(byte, above)| byte.wrapping_sub(*above)));
+    /// The first `height` scanlines as a PNG holds them, filtered.
+    pub(crate) fn filter(&mut self, height: usize) -> &[u8] {
+        let lines = self.lines.chunks_exact(self.stride);
+        let out = self.filtered.chunks_exact_mut(self.stride + 1);
+        let mut above: &[u8] = &[];
+        for ((line, out), &filter) in lines.zip(out).zip(&self.filters).take(height) {
+            out[0] = filter;
+            if filter == UP {
+                for ((out, byte), above) in out[1..].iter_mut().zip(line).zip(above) {
+                    *out = byte.wrapping_sub(*above);
+                }
             } else {
-                out.extend_from_slice(line);
+                out[1..].copy_from_slice(line);
             }
+            above = line;
         }
+        &self.filtered[..height * (self.stride + 1)]
+    }
+
+    /// Encodes the first `height` scanlines; `repeats` is what it found in their cells.
+    pub(crate) fn encode(&mut self, height: usize, repeats: &Repeats, sink: &mut impl Sink) {
+        let line = self.stride + 1;
+        sink.begin(self.filter(height));
+        for y in 0..height {
+            repeats.encode(&self.filtered[y * line..(y + 1) * line + PADDING], sink);
+        }
+    }
+
+    /// Scanlines of a row of cells.
+    pub(crate) fn height(&self) -> usize {
+        self.filters.len()
+    }
+
+    /// What looks for repeats in rows of so many cells.
+    pub(crate) fn repeats(&self, columns: usize) -> Repeats {
+        Repeats::new(columns, self.stride, self.bits() as usize, self.height())
+    }
+}
+
+/// Writes 32 of the bits of each line, those above the lowest `held`, or their first `bytes`.
+#[inline]
+fn write(lines: &mut [&mut [u8]; BAND], pending: &[u64; BAND], held: u32, at: usize, bytes: usize) {
+    for (line, pending) in lines.iter_mut().zip(pending) {
+        line[at..at + bytes].copy_from_slice(&((pending >> held) as u32).to_be_bytes()[..bytes]);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The laws of the engine: whatever is drawn reads back, and what is drawn never depends on how.
 use microfiche_core::{
-    Cell, Error, Ink, Kind, Level, Lines, Options, Page, Piece, Pixels, ReadError, ReadOptions, Segment,
-    read_back, render,
+    Atlas, Cell, Error, Ink, Kind, Level, Lines, Options, Page, Piece, Pixels, ReadError, ReadOptions,
+    Segment, read_back, render,
 };
 use proptest::prelude::*;
 
@@ -223,6 +223,22 @@ fn cut(pieces: &[Piece], page: &Page) -> Vec<Piece> {
         }
     }
     out
+}
+
+/// Pages of what the fastest level's code was not made for.
+#[test]
+fn every_glyph_reads_back_at_every_level() {
+    for (width, height, ink) in [(9, 16, Ink::Grey), (6, 12, Ink::Grey), (5, 8, Ink::Mono), (4, 6, Ink::Mono)]
+    {
+        let cell = Cell::new(width, height).unwrap();
+        let glyphs: String = Atlas::get(cell, ink).drawable().filter_map(char::from_u32).collect();
+        let text = Piece::Text(glyphs.repeat(3).into_bytes());
+        for level in [Level::Fastest, Level::Default] {
+            let options = Options { level, threads: 1, ..Options::new(cell, ink, 800, 600) };
+            let pages = draw(std::slice::from_ref(&text), &options).unwrap();
+            assert_eq!(read(&pages, &options).unwrap(), std::slice::from_ref(&text));
+        }
+    }
 }
 
 proptest! {

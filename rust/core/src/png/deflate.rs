@@ -3,7 +3,6 @@
 //! libdeflate: on pages it is both the fastest and the densest of the well-kept libraries
 //! (`benches/NOTES.md` has the rivals), and no choice that it makes depends on the processor. The
 //! fastest level does without a library.
-use super::literal;
 use libdeflater::{CompressionLvl, Compressor};
 
 /// How hard the encoder tries. The pixels are the same at every level.
@@ -15,40 +14,34 @@ pub enum Level {
     Smallest,
 }
 
-/// Encodes zlib streams; used again from page to page.
-pub(crate) enum Deflater {
-    Literal,
-    Library {
-        compressor: Compressor,
-        /// Room for the longest stream, so that what is kept is only as large as it has to be.
-        scratch: Vec<u8>,
-    },
+/// The library's encoder of zlib streams, used again from page to page.
+pub(crate) struct Deflater {
+    compressor: Compressor,
+    /// Room for the longest stream, so that what is kept is only as large as it has to be.
+    scratch: Vec<u8>,
 }
 
 impl Deflater {
-    pub(crate) fn new(level: Level) -> Deflater {
+    /// For a level that the library does.
+    pub(crate) fn new(level: Level) -> Option<Deflater> {
         let number = match level {
-            Level::Fastest => return Deflater::Literal,
+            Level::Fastest => return None,
             Level::Default => 1,
             Level::Smallest => 12,
         };
         let level = CompressionLvl::new(number).expect("libdeflate has the levels 0 to 12");
-        Deflater::Library { compressor: Compressor::new(level), scratch: Vec::new() }
+        Some(Deflater { compressor: Compressor::new(level), scratch: Vec::new() })
     }
 
     /// Compresses `data` onto the end of `out`, as a zlib stream (RFC 1950).
     pub(crate) fn compress(&mut self, data: &[u8], out: &mut Vec<u8>) {
-        match self {
-            Deflater::Literal => literal::compress(data, out),
-            Deflater::Library { compressor, scratch } => {
-                let bound = compressor.zlib_compress_bound(data.len());
-                if scratch.len() < bound {
-                    scratch.resize(bound, 0);
-                }
-                let written = compressor.zlib_compress(data, scratch).expect("the bound holds every stream");
-                out.extend_from_slice(&scratch[..written]);
-            }
+        let bound = self.compressor.zlib_compress_bound(data.len());
+        if self.scratch.len() < bound {
+            self.scratch.resize(bound, 0);
         }
+        let written =
+            self.compressor.zlib_compress(data, &mut self.scratch).expect("the bound holds every stream");
+        out.extend_from_slice(&self.scratch[..written]);
     }
 }
 
@@ -65,8 +58,8 @@ mod tests {
         })
         .take(300_000)
         .collect();
-        for level in [Level::Fastest, Level::Default, Level::Smallest] {
-            let mut deflater = Deflater::new(level);
+        for level in [Level::Default, Level::Smallest] {
+            let mut deflater = Deflater::new(level).unwrap();
             for data in [&noise[..], &[7; 1_000_000][..], b"", b"x"] {
                 let mut out = b"kept".to_vec();
                 deflater.compress(data, &mut out);

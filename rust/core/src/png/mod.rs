@@ -1,6 +1,7 @@
 //! The PNG container: signature, chunks and their checksums (ISO/IEC 15948).
 pub mod deflate;
-mod literal;
+pub(crate) mod huffman;
+pub(crate) mod rows;
 
 const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 /// Colour type 0: greyscale.
