@@ -443,7 +443,7 @@ mod tests {
             *symbol = last;
             (last, next) = (next, last.saturating_add(next));
         }
-        frequencies.distances[..30].copy_from_slice(&frequencies.symbols.clone()[..30]);
+        frequencies.distances[..30].copy_from_slice(&frequencies.symbols[..30]);
         assert!(
             code_lengths(&frequencies.symbols, CODE_MAX).iter().all(|length| (1..=CODE_MAX).contains(length))
         );
