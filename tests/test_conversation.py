@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,74 @@ def test_the_third_refusal_in_a_row_ends_it(chat: Conversation) -> None:
     with pytest.raises(mf.CannotFit):
         chat.recover(told, context=fit)
     chat.append(round_(99), context=fit)
+    fit = chat.context(model=MODEL)
     assert chat.recover(told, context=fit).tokens < fit.tokens
+
+
+@pytest.mark.parametrize("numbers", ["both", "limit", "none"])
+@pytest.mark.parametrize("share", [0.05, 0.5])
+def test_a_small_window_is_learnt_for_good(chat: Conversation, numbers: str, share: float) -> None:
+    """Kind: a window below that of the catalogue, learnt at the first refusal and run into again at every call."""
+    grown(chat, 30)
+    window = int(share * mf.count(chat.context(model=MODEL).request, model=MODEL))
+
+    def send(request: dict[str, Any]) -> tuple[int, Any] | None:
+        used = int(mf.count(request, model=MODEL) * 1.2)
+        words = {
+            "both": f"prompt is too long: {used} tokens > {window} maximum",
+            "limit": f"the request exceeds the maximum context length of {window} tokens",
+            "none": "prompt is too long",
+        }
+        return (400, {"error": {"message": words[numbers]}}) if used > window else None
+
+    refused = []
+    for at in range(100, 105):
+        refused.append(0)
+        while True:
+            fit = chat.context(model=MODEL, max_tokens=500)
+            if (error := send(fit.request)) is None:
+                break
+            refused[-1] += 1
+            made = chat.recover(error, context=fit)
+            # What is asked for again is what the recovery made.
+            assert chat.context(model=MODEL, max_tokens=500).digest == made.digest
+        chat.append(round_(at, 400), context=fit)
+    assert 1 <= refused[0] <= 2 and max(refused[1:]) <= 2
+    assert sum(refused[1:]) <= (0 if numbers == "both" else 4), refused
+    assert chat.learnt("claude-haiku-4-5").budget is not None
+
+
+def test_a_limit_of_bytes_is_learnt_for_good(chat: Conversation) -> None:
+    """Kind: pages, which have many bytes, drawn again after a refusal for bytes, and refused again."""
+    grown(chat, 30)
+    refused = []
+    for at in range(100, 103):
+        refused.append(0)
+        while True:
+            fit = chat.context(model=MODEL, budget=40_000, max_tokens=500)
+            wrote = len(json.dumps(fit.request))
+            if wrote <= 100_000:
+                break
+            refused[-1] += 1
+            chat.recover((413, "<html><h1>413 Request Entity Too Large</h1>nginx</html>"), context=fit)
+        chat.append(round_(at, 400), context=fit)
+    assert 1 <= refused[0] <= 2 and not any(refused[1:]), refused
+
+
+def test_a_preview_of_a_recovery_records_nothing(chat: Conversation) -> None:
+    grown(chat, 30)
+    told = mf.Refusal("tokens", 90_000, 30_000)
+    fit, before = chat.context(model=MODEL), chat.record.head
+    made = chat.preview_recovery(told, fit)
+    assert chat.record.head == before
+    assert chat.recover(told, fit).digest == made.digest
+
+
+def test_an_answer_that_was_cut_silently_is_a_refusal(chat: Conversation) -> None:
+    grown(chat, 30)
+    fit = chat.context(model=MODEL)
+    answer = {"usage": {"prompt_tokens": 4_096, "completion_tokens": 5}, "choices": [{"message": {"content": "hm"}}]}
+    assert chat.recover(answer, fit).tokens < 4_096
 
 
 def test_pages_stay_from_pass_to_pass_and_over_a_restart(tmp_path: Path) -> None:

@@ -63,6 +63,41 @@ def test_no_numbers_still_shrink() -> None:
     assert fit.tokens < 0.75 * estimate
 
 
+def test_a_limit_alone_is_gone_down_to() -> None:
+    """Kind: a refusal that tells the limit and not what was sent, recovered in steps instead of at once."""
+    told = error("This model's maximum context length is 8192 tokens.")
+    fit = mf.recover(history(60), error=told, model="claude-opus-5", max_tokens=1_000)
+    assert fit.tokens <= 8_192 - 1_000
+
+
+def test_an_answer_longer_than_the_window_told_is_shortened() -> None:
+    """Kind: the input shrinks, the answer asked for is still longer than the whole window."""
+    used = mf.count(history(60), model="claude-opus-5")
+    told = error(f"prompt is too long: {used} tokens > 16000 maximum")
+    fit = mf.recover({"messages": history(60), "max_tokens": 32_000}, error=told, model="claude-opus-5")
+    assert fit.tokens + fit.request["max_tokens"] <= 16_000
+
+
+def test_what_was_judged_before_is_taken_as_it_is() -> None:
+    told = mf.Refusal("tokens", 300_000, 150_000)
+    assert mf.refusal(told) is told
+    fit = mf.recover(history(60), error=told, model="claude-haiku-4-5")
+    assert fit.tokens < 150_000
+
+
+def test_an_input_that_was_dropped_silently_is_recovered() -> None:
+    """Kind: a local server that cuts the input to its window and answers as if nothing had happened."""
+    answer = {"done_reason": "stop", "message": {"content": "Hello!"}, "prompt_eval_count": 4_096, "eval_count": 9}
+    fit = mf.recover(history(60), error=answer, model="claude-opus-5", max_tokens=500)
+    assert fit.tokens <= 4_096 - 500
+
+
+@pytest.mark.parametrize("attempt", [0, 3, True, "1"])
+def test_what_is_no_attempt(attempt: Any) -> None:
+    with pytest.raises(mf.BadInput, match="attempt"):
+        mf.recover(history(2), error=mf.Refusal("tokens"), model="claude-opus-5", attempt=attempt)
+
+
 def test_only_the_answer_is_too_long() -> None:
     messages = history(3)
     told = error("input length and `max_tokens` exceed context limit: 180000 + 64000 > 200000, decrease input length")

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Generator
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from microfiche import fit, formats, models
 from microfiche.errors import BadInput, CannotFit, PlanMismatch
@@ -22,27 +22,33 @@ from microfiche.fit import Context
 from microfiche.ladder.budget import Policy
 from microfiche.ladder.plan import Plan
 from microfiche.ladder.summarize import Summarizer, SummaryRequest
-from microfiche.recovery import recover
-from microfiche.refusal import refusal
+from microfiche.recovery import PASSES, Learnt, recovered, within
+from microfiche.refusal import Refusal, refusal
 
-RECOVERIES = 2
-"""How often a request is made smaller before its refusal is final."""
+_T = TypeVar("_T")
 
 _Tries: TypeAlias = Generator[dict[str, Any], Any, None]
 """Gives what to send, is told the answer or the exception that came of it; ends at an answer, else raises."""
+
+_WORTH_COUNTING = 2_000
+"""Estimated tokens of a request from which on a usage of less than half of them tells that some were dropped."""
 
 # Arguments of the clients' methods that are no part of the request.
 _BESIDE = ("timeout", "extra_headers", "extra_query", "extra_body")
 
 
 class _Conversation:
-    """What is known of a conversation between its requests: the plan, and the context that was sent last."""
+    """What is known of a conversation between its requests.
+
+    The plan, the context that was sent last, and what the refusals of each model taught.
+    """
 
     def __init__(self, wire: str, options: dict[str, Any]) -> None:
         self.wire = wire
         self.options = options
         self.plan: Plan | None = None
         self.context: Context | None = None
+        self.learnt: dict[str, Learnt] = {}
 
     def tries(self, request: dict[str, Any]) -> _Tries:
         beside = {name: request[name] for name in _BESIDE if name in request}
@@ -50,52 +56,71 @@ class _Conversation:
         body = formats.common.plain(_body(given) if self.wire == "gemini" else given)
         model = str(given.get("model") or "")
         ready = self._fitted(body, model)
-        for attempt in range(RECOVERIES + 1):
+        for attempt in range(1, PASSES + 2):
             told = yield beside | (_arguments(given, ready) if self.wire == "gemini" else ready)
-            found = None if given.get("stream") and not isinstance(told, Exception) else refusal(told)
+            found = self._judged(told, body, model, bool(given.get("stream")))
             if found is None:
                 if isinstance(told, Exception):
                     raise told
                 return
-            if attempt == RECOVERIES:
-                raise CannotFit(f"refused {RECOVERIES + 1} times in a row: {found.kind}", model, found.cure) from (
+            if attempt > PASSES:
+                raise CannotFit(f"refused {attempt} times in a row: {found.kind}", model, found.cure) from (
                     told if isinstance(told, Exception) else None
                 )
-            self._keep(
-                self._with_plan(
-                    lambda plan, told=told: recover(  # type: ignore[misc]
-                        body, error=told, model=model, plan=plan, **self._known(), **self.options
-                    )
-                )
-            )
-            assert self.context is not None
-            ready = self.context.request
+            ready = self._recovered(body, found, model, attempt)
+
+    def _judged(self, told: Any, body: dict[str, Any], model: str, streams: bool) -> Refusal | None:
+        """The refusal that an exception or an answer means. A stream is handed on as it comes."""
+        if isinstance(told, Exception):
+            return refusal(told)
+        if streams:
+            return None
+        sent = self.context
+        weight = sent.tokens if sent is not None else fit.count(body, model=model)
+        # What a provider counts of images is not known everywhere, and of little is soon the half.
+        sure = weight >= _WORTH_COUNTING and (sent is None or not sent.receipt.after.images)
+        return refusal(told, window=models.find(model).context_window, expected=weight if sure else None)
 
     def _fitted(self, body: dict[str, Any], model: str) -> dict[str, Any]:
         """The request within its budget; as it is where no budget is known."""
-        if self.options.get("budget") is None and models.find(model).context_window is None:
+        learnt = self.learnt.get(model, Learnt())
+        options = learnt.narrowed(self.options, model, body)
+        if options.get("budget") is None and models.find(model).context_window is None:
             return body
-        self._keep(
-            self._with_plan(lambda plan: fit.compact(body, model=model, plan=plan, format=self.wire, **self.options))
-        )
-        assert self.context is not None
-        return self.context.request
+        policy = options.get("policy") or Policy()
 
-    def _known(self) -> dict[str, Any]:
-        """A length of the answer that an earlier refusal lowered."""
+        def make(plan: Plan | None, budget: int | None, allowed: Policy) -> Context:
+            told = options | {"budget": budget, "policy": allowed}
+            return fit.fit(body, model=model, plan=plan, format=self.wire, ratio=learnt.ratio, **told)
+
+        budget = options.get("budget")
+        made = self._with_plan(lambda plan: make(plan, budget, policy))
+        if learnt.size is not None:
+            made = within(
+                learnt.size, made, budget, policy, lambda *less: self._with_plan(lambda plan: make(plan, *less))
+            )
+        return self._keep(made)
+
+    def _recovered(self, body: dict[str, Any], found: Refusal, model: str, attempt: int) -> dict[str, Any]:
+        learnt = self.learnt.get(model, Learnt())
         limit = self.context.asked.get("max_tokens") if self.context is not None else None
-        return {} if limit is None else {"max_tokens": limit}
+        options = {**self.options, "max_tokens": limit, "format": self.wire}
+        made, self.learnt[model] = self._with_plan(
+            lambda plan: recovered(body, found, model, plan, options, learnt, attempt)
+        )
+        return self._keep(made)
 
-    def _with_plan(self, make: Callable[[Plan | None], Context]) -> Context:
+    def _with_plan(self, make: Callable[[Plan | None], _T]) -> _T:
         """What is made with the plan of the request before, or without where it is another history's."""
         try:
             return make(self.plan)
         except PlanMismatch:
             return make(None)
 
-    def _keep(self, context: Context) -> None:
+    def _keep(self, context: Context) -> dict[str, Any]:
         self.context = context
         self.plan = context.plan if context.plan else None
+        return context.request
 
 
 def _body(given: dict[str, Any]) -> dict[str, Any]:

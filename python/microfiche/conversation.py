@@ -40,8 +40,8 @@ from microfiche.pages import guide
 from microfiche.pages.render import GRAMMAR
 from microfiche.path import NOTHING, PathState, Pin, Sheet, fold
 from microfiche.record import Draft, Entry, Label, Ref
-from microfiche.recovery import cure, smaller
-from microfiche.refusal import refusal
+from microfiche.recovery import PASSES, Cure, Learnt, cure, meet, smaller, within
+from microfiche.refusal import Refusal, refusal
 
 CLAIM_KINDS = ("query", "document", "execution", "check")
 """What a claim may rest on."""
@@ -181,7 +181,7 @@ class Conversation:
 
     def fail(self, error: Any, context: Context | None = None) -> Entry:
         """Record a failure of a model call: what was raised, and the context that was sent."""
-        return self.thread.side("failure", self.tip, _failure(error, context))
+        return self.thread.side("failure", self.tip, _failure(error, refusal(error), context))
 
     # What the model is sent
 
@@ -209,8 +209,11 @@ class Conversation:
         return self._projected(model, options, force)
 
     def _context(self, model: str, options: Options, why: str, force: bool = False) -> Context:
+        return self._taken(self._projected(model, options, force), why)
+
+    def _taken(self, made: Context, why: str) -> Context:
+        """The context with its pass on the path, if it has a new plan."""
         before = self.state()
-        made = self._projected(model, options, force)
         for rung in made.receipt.rungs:
             if rung.reason.startswith(_SUMMARY_FAILED):
                 self.thread.side("failure", self.tip, {"error": "summary", "what": rung.reason})
@@ -219,9 +222,40 @@ class Conversation:
         return made
 
     def _projected(self, model: str, options: Options, force: bool) -> Context:
+        learnt = self.learnt(models.find(model).id)
+        told: Any = learnt.narrowed(options, model)
+        self._check_pins(self.state(), model, told)
+        if (again := self._again(model, options)) is not None:
+            told, ratio = again
+            return self._fitted(model, told, ratio, force)
+        made = self._fitted(model, told, learnt.ratio, force)
+        if learnt.size is None:
+            return made
+        return within(
+            learnt.size,
+            made,
+            told.get("budget"),
+            told.get("policy") or Policy(),
+            lambda *less: self._fitted(model, told | dict(zip(_LESS, less, strict=True)), learnt.ratio, force),
+        )
+
+    def _again(self, model: str, options: Options) -> tuple[Any, float] | None:
+        """What a recovery asked for, if nothing was said since: to be sent as it was made, whatever holds from then on.
+
+        The options, and the ratio that they were met by.
+        """
+        failed = next((e.payload for e in reversed(self._failures()) if "again" in e.payload), None)
+        waiting = formats.common.plain(options.get("pending") or []) or None
+        if failed is None or failed["request"]["model"] != model or failed["request"].get("pending") != waiting:
+            return None
+        again = failed["again"]
+        policy = replace(Policy.from_dict(again["policy"]), rules=(options.get("policy") or Policy()).rules)
+        told = {**options, "budget": again["budget"], "max_tokens": again["max_tokens"], "policy": policy}
+        return told, again["ratio"]
+
+    def _fitted(self, model: str, options: Options, ratio: float, force: bool = False) -> Context:
         tip = self.thread.tip
         state = self.state(tip)
-        self._check_pins(state, model, options)
         asked = {name: value for name, value in options.items() if name != "pending"}
         wire = options.get("format") or state.wire() or models.find(model, options.get("vision")).wire
         pending = formats.common.plain(options.get("pending") or [])
@@ -232,7 +266,7 @@ class Conversation:
             model=model,
             # The places of parts that a plan names are those of its wire.
             plan=state.plan if state.plan and state.planned == wire else None,
-            ratio=self.ratio(models.find(model).id),
+            ratio=ratio,
             spared=tuple(state.spared),
             force=force,
             anchor=_anchor(state, models.find(model).id),
@@ -286,45 +320,102 @@ class Conversation:
             payload["pending"] = made.asked["pending"]
         return self.thread.append_event("compaction", payload)
 
-    def ratio(self, model: str) -> float:
-        """True tokens over estimated ones, as refusals of this model taught it here; never below 1."""
-        ratio = 1.0
+    def learnt(self, model: str) -> Learnt:
+        """What refusals of this model taught here."""
+        found = Learnt()
         for entry in self.thread.sides("failure"):
             told = entry.payload
-            if told.get("model") == model and str(told.get("kind")).startswith("tokens") and told.get("used"):
-                ratio = max(ratio, told["used"] / max(told["estimate"], 1))
-        return ratio
+            if told.get("model") != model:
+                continue
+            if "learnt" in told:
+                found |= Learnt(**told["learnt"])
+            elif str(told.get("kind")).startswith("tokens") and told.get("used"):
+                found |= Learnt(max(told["used"] / max(told["estimate"], 1), 1.0))
+        return found
+
+    def ratio(self, model: str) -> float:
+        """True tokens over estimated ones, as refusals of this model taught it here; never below 1."""
+        return self.learnt(model).ratio
+
+    def standing(self, *, model: str, **options: Unpack[Options]) -> Context:
+        """The context that the path makes as it stands: with the plan it has, and no pass whatever its size."""
+        state = self.state()
+        told: Any = options | {"budget": state.plan.budget if state.plan else _UNBOUNDED}
+        made = self._fitted(model, told, 1.0)
+        return replace(made, asked=made.asked | {"budget": options.get("budget")})
 
     def recover(self, error: Any, context: Context) -> Context:
-        """After a refusal: record it, learn from its numbers, and make a context that fits, without a model.
+        """After a refusal: record it, learn from it, and make a context that fits, without a model.
 
-        ``error`` is what the client raised, or an answer that came back truncated or empty.
+        ``error`` is what the client raised, or an answer that came back truncated or empty. What it taught of the
+        window, of the ratio of true tokens to estimated ones and of the bytes of a request holds for every context
+        of this model from then on.
         :class:`~microfiche.errors.CannotFit` at the third refusal without an append between.
         """
-        told = refusal(error)
-        if told is None:
-            raise BadInput("this is no refusal for size", self.name, "handle the error itself; fail() records it")
+        told = self._told(error, context)
         with self._alone():
-            ratio = self.ratio(context.receipt.model)
-            self.fail(error, context)
-            if self._refusals() > 2:
+            attempt = self._refusals() + 1
+            if attempt > PASSES:
+                self.thread.side("failure", self.tip, _failure(error, told, context))
                 raise CannotFit(
                     f"refused three times in a row: {told.kind}, {told.used or '?'} of {told.limit or '?'}",
                     self.name,
                     "shorten the system prompt, the tools or the newest message",
                 )
-            asked = context.asked
-            found = cure(told, context, asked.get("policy") or Policy(), ratio)
-            options: Any = asked | {"budget": found.budget, "max_tokens": found.max_tokens, "policy": found.policy}
-            made = self._context(options.pop("model"), options, "refusal")
-            if not smaller(made, context):
-                raise CannotFit(f"a pass leaves the request as large as it was ({told.kind})", self.name, told.cure)
-            return made
+            found, made = self._recovered(told, context, attempt)
+            failure = _failure(error, told, context) | {"learnt": found.learnt.to_dict()}
+            if isinstance(made, Context):
+                policy = made.asked["policy"].to_dict()
+                failure["again"] = {
+                    **{name: made.asked[name] for name in _AGAIN},
+                    "policy": policy,
+                    "ratio": found.ratio,
+                }
+            self.thread.side("failure", self.tip, failure)
+            if isinstance(made, CannotFit):
+                raise made
+            return self._taken(made, "refusal")
+
+    def preview_recovery(self, error: Any, context: Context) -> Context:
+        """The context that :meth:`recover` would give now; nothing is recorded."""
+        made = self._recovered(self._told(error, context), context, min(self._refusals() + 1, PASSES))[1]
+        if isinstance(made, CannotFit):
+            raise made
+        return made
+
+    def _told(self, error: Any, context: Context) -> Refusal:
+        window = models.find(context.receipt.model).context_window
+        told = refusal(error, window=window, expected=context.tokens)
+        if told is None:
+            raise BadInput("this is no refusal for size", self.name, "handle the error itself; fail() records it")
+        return told
+
+    def _recovered(self, told: Refusal, context: Context, attempt: int) -> tuple[Cure, Context | CannotFit]:
+        """What cures a refusal, and the context that follows from it or why there is none."""
+        asked: Any = dict(context.asked)
+        model = asked.pop("model")
+        found = cure(told, context, asked.get("policy") or Policy(), self.learnt(context.receipt.model), attempt)
+
+        def make(budget: int | None, policy: Policy) -> Context:
+            options = asked | {"budget": budget, "policy": policy, "max_tokens": found.max_tokens}
+            return self._fitted(model, options, found.ratio)
+
+        try:
+            made = meet(found, make, context)
+        except CannotFit as error:
+            return found, error
+        if smaller(made, context):
+            return found, made
+        return found, CannotFit(f"a pass leaves the request as large as it was ({told.kind})", self.name, told.cure)
 
     def _refusals(self) -> int:
         """Refusals since the last message on the path."""
+        return sum("kind" in entry.payload for entry in self._failures())
+
+    def _failures(self) -> list[Entry]:
+        """Failures since the last message on the path."""
         last = max((entry.id for entry, _ in self.state().messages), default=0)
-        return sum(entry.id > last and "kind" in entry.payload for entry in self.thread.sides("failure"))
+        return [entry for entry in self.thread.sides("failure") if entry.id > last]
 
     # Passes by hand
 
@@ -588,9 +679,13 @@ def _call(context: Context) -> dict[str, Any]:
     return told
 
 
-def _failure(error: Any, context: Context | None) -> dict[str, Any]:
+_UNBOUNDED = 1 << 40
+_LESS = ("budget", "policy")
+_AGAIN = ("budget", "max_tokens")
+
+
+def _failure(error: Any, found: Refusal | None, context: Context | None) -> dict[str, Any]:
     told: dict[str, Any] = {"error": type(error).__name__, "what": str(error)[:2000]}
-    found = refusal(error)
     if found is not None:
         told |= {"kind": found.kind, "used": found.used, "limit": found.limit, "max_tokens": found.max_tokens}
     if context is not None:

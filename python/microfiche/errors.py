@@ -47,7 +47,11 @@ class NoVision(MicroficheError):
 
 
 class CannotFit(MicroficheError):
-    """The parts that never change are larger than the budget."""
+    """The parts that never change are larger than the budget. ``least`` is what they take, in estimated tokens."""
+
+    def __init__(self, what: str, where: str = "", cure: str = "", least: int | None = None) -> None:
+        super().__init__(what, where, cure)
+        self.least = least
 
 
 class RecordError(MicroficheError):

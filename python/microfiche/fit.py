@@ -182,7 +182,7 @@ def fit(
         "the tools": Load(scale.ruler.tools(history.tools, history.tool_names)),
     }
     given = sum(fixed.values(), Load()) + scale.messages(history.messages)
-    limits = budget_for(found, policy, budget, max_tokens if max_tokens is not None else _asked(history.body))
+    limits = budget_for(found, policy, budget, max_tokens if max_tokens is not None else asked_output(history.body))
     limits = replace(limits, tokens=int(limits.tokens / ratio))
     correction = ceil(anchor[1] / ratio) - anchor[0] if anchor is not None else 0
     recall = policy.recall if policy.recall is not None else _answers_recall(history)
@@ -535,8 +535,10 @@ def _flagged(history: History) -> bool:
 _OUTPUT = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
 
 
-def _asked(body: dict[str, Any]) -> int | None:
-    """The length of the answer that a request body asks for."""
+def asked_output(body: Any) -> int | None:
+    """The length of the answer (tokens) that a request body asks for; ``None`` if it asks for none or is no body."""
+    if not isinstance(body, dict):
+        return None
     configs = (body.get(key) for key in ("generationConfig", "generation_config", "config"))
     for each in (body, *configs):
         values = [each[key] for key in _OUTPUT if isinstance(each.get(key), int)] if isinstance(each, dict) else []

@@ -58,11 +58,14 @@ def refusal(error: Any, body: Any = None, *, window: int | None = None, expected
 
     ``error`` is an exception of a client (told by its ``status_code``, ``code``, ``response``, ``body`` and
     ``message``; its causes are looked at too), a status with the ``body`` (also as one pair), an HTTP response, or
-    a successful answer (object or dict) whose stop reason or usage tells that it was truncated or empty.
+    a successful answer (object or dict) whose stop reason or usage tells that it was truncated or empty. What was
+    judged already comes back as it is.
 
     ``window`` (tokens) lets an answer be recognised whose counted input exceeds it, ``expected`` (estimated input
     tokens of the request) one for which the provider silently dropped more than half of the input.
     """
+    if isinstance(error, Refusal):
+        return error
     from microfiche.refusal_rules import judge
 
     return judge(error, body, window, expected)

@@ -597,13 +597,13 @@ def _cannot_fit(draft: _Draft, load: Load, budget: Budget, policy: Policy, fixed
     if len(source.turns) > source.first_middle:
         newest = treated(source.turns[-1:], draft.plan, draft.drawn.results)
         parts["the newest turn"] = scale.messages(newest[0].messages)
+    _, ends = _ends(source)
+    bare = replace(draft, plan=replace(draft.plan, summaries=()))
+    least = _go(bare, _Way(ends[-1])).load() if ends else load
     name, largest = max(parts.items(), key=lambda item: item[1].tokens)
     if largest.tokens > budget.tokens:
         what = f"too large, {name} alone: {budget.over(largest)}, {largest.tokens - budget.tokens:,} too many"
     else:
-        _, ends = _ends(source)
-        bare = replace(draft, plan=replace(draft.plan, summaries=()))
-        least = _go(bare, _Way(ends[-1])).load() if ends else load
         named = ", ".join(f"{each} {part.tokens:,}" for each, part in parts.items() if part.tokens)
         what = f"too large, what never changes: {budget.over(least)} ({named} tokens)"
-    return CannotFit(what, "compact", "raise the budget, or shorten what is too large")
+    return CannotFit(what, "compact", "raise the budget, or shorten what is too large", least.tokens)
