@@ -71,6 +71,38 @@ def test_a_pass_makes_room_for_many_turns() -> None:
     assert len(with_band) <= len(without)
 
 
+@pytest.mark.parametrize(("model", "rungs"), [("o3-mini", None), (OPUS, ("omit",)), (OPUS, ("snapshot", "omit"))])
+def test_leaving_out_makes_room_for_many_turns_too(model: str, rungs: tuple[str, ...] | None) -> None:
+    """Kind: a session that had to leave something out left something out on every turn from then on."""
+    budget = 20_000
+    chosen = {} if rungs is None else {"rungs": rungs}
+    story, plan, gaps, last = rounds(60, 1_500), None, [], 0
+    for at in range(60):
+        story.read(f"src/next_{at}.py", code(at, 1_000))
+        policy = Policy(**chosen)
+        fit = mf.compact(story.native("anthropic"), model=model, budget=budget, plan=plan, policy=policy)
+        assert fit.tokens <= budget
+        if fit.plan != plan:
+            gaps.append(at - last)
+            last = at
+        plan = fit.plan
+    assert fit.receipt.omitted_turns and len(gaps) >= 3
+    # A tenth of the budget is two thousand tokens, a round is four hundred or less of this model.
+    assert all(gap >= 3 for gap in gaps[1:])
+
+
+def test_room_is_made_of_what_stands_before_the_tail_only() -> None:
+    messages = rounds(30, 1_500).native("anthropic")
+    small = Policy(rungs=("omit",), omit_room=0)
+    large = Policy(rungs=("omit",), omit_room=1)
+    one, other = (mf.compact(messages, model=OPUS, budget=16_000, policy=each) for each in (small, large))
+    assert one.tokens > 14_500 > other.tokens > 2_500
+    assert other.messages[-4:] == messages[-4:]
+    for wrong in (-0.1, float("nan")):
+        with pytest.raises(mf.BadInput):
+            Policy(omit_room=wrong)
+
+
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 1 << 32), st.floats(0.3, 0.9))
 def test_a_pass_reaches_its_target_or_has_tried_everything(seed: int, share: float) -> None:

@@ -64,6 +64,54 @@ def test_a_giant_newest_result_fits(wire: str, budget: int) -> None:
 
 
 @pytest.mark.parametrize("wire", builders.WIRES)
+@pytest.mark.parametrize("words", [("What does it say?",), ("Stop.", "What does it say?", "And quickly.")])
+@pytest.mark.parametrize("joined", [False, True])
+def test_words_behind_a_giant_result_leave_it_the_newest(wire: str, words: tuple[str, ...], joined: bool) -> None:
+    """Kind: a user interrupted a run, and the output that the question was about had left the context."""
+    story = giant()
+    for each in words:
+        story.user(each, joined=joined)
+    native = story.native(wire)
+    fit = mf.compact(native, model=OWN_MODEL[wire], budget=25_000, format=wire)
+    assert fit.tokens <= 25_000 and mf.validate(fit.request, wire, model=OWN_MODEL[wire]) == []
+    [line] = fit.receipt.shortened
+    assert line["turn"] == 14 and line["head"] and line["tail"] and line["drawn"]
+    text = newest_text(fit, wire)
+    assert text.startswith(GIANT[: line["head"]]) and text.endswith(GIANT[-line["tail"] :])
+    said = [m.text for m in formats.read(fit.request, wire).messages if m.role == "user"]
+    assert [each for each in words if any(each in one for one in said)] == list(words)
+    assert 14 not in fit.receipt.omitted_turns
+    again = mf.compact(native, model=OWN_MODEL[wire], budget=25_000, format=wire, plan=fit.plan)
+    assert (again.digest, again.plan) == (fit.digest, fit.plan)
+
+
+def test_several_giants_behind_which_a_user_speaks_share_the_room() -> None:
+    uses = [("run", {"command": str(at)}, code(at, 120_000), at == 1) for at in range(3)]
+    story = rounds(12, 2_000).uses(*uses, ("ls", {}, code(7, 2_000))).user("And?", joined=True)
+    fit = mf.compact(story.native("anthropic"), model="claude-opus-5", budget=30_000)
+    assert fit.tokens <= 30_000 and mf.validate(fit.request, "anthropic", model="claude-opus-5") == []
+    assert [line["turn"] for line in fit.receipt.shortened] == [14, 14, 14]
+    sizes = [line["head"] + line["drawn"] + line["tail"] for line in fit.receipt.shortened]
+    assert min(sizes) > 0.7 * max(sizes) > 1_000
+
+
+def test_many_words_behind_a_giant_result_do_not_take_its_room() -> None:
+    """Words of a user never change: the result has its share of the budget, and what is left, not less for them."""
+    story = giant().user(prose(3, 3_000))
+    fit = mf.compact(story.native("anthropic"), model="claude-opus-5", budget=40_000)
+    assert fit.tokens <= 40_000 and prose(3, 3_000) in json.dumps(fit.messages[-1])
+    [line] = fit.receipt.shortened
+    assert line["head"] + line["drawn"] + line["tail"] > 30_000
+
+
+def test_a_result_that_was_answered_is_history() -> None:
+    """It becomes a placeholder or goes on pages like any other."""
+    story = giant().says("It says nothing.").user("Go on.")
+    fit = mf.compact(story.native("anthropic"), model="claude-opus-5", budget=60_000)
+    assert not fit.plan.shortened and fit.plan.through == 14 and fit.tokens < 20_000
+
+
+@pytest.mark.parametrize("wire", builders.WIRES)
 def test_what_a_plan_says_of_it_holds(wire: str) -> None:
     """Handed back as JSON it makes the same context; later turns leave it as it is until it is paged."""
     story = giant(30)

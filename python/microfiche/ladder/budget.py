@@ -47,9 +47,11 @@ class Policy:
       all of a context have at most the share.
     * ``summary_room``: so much is summarised at once that this share is free afterwards, if that can be
       had of what stands before the tail.
+    * ``omit_room``: so much is left out at once that this share is free afterwards, if that can be had of what
+      stands before the tail.
     * ``summary_calls``, ``summary_window``: calls of the summariser in one pass, and the tokens that it
       reads in one call, its answer included.
-    * ``newest_share``: where not everything fits, the newest turn may have so much; what its results take
+    * ``newest_share``: where not everything fits, results that no answer has seen may have so much; what they take
       beyond that becomes first and last lines, pages and a pointer.
     * ``goal``: ``fit`` runs a pass when the budget is exceeded; ``cost`` also when that is cheaper over the
       ``calls_left`` (this one included), the first ``cached`` tokens of what was sent last being in the
@@ -78,6 +80,7 @@ class Policy:
     summary_tokens: int = 4_000
     summary_share: float = 0.20
     summary_room: float = 0.10
+    omit_room: float = 0.10
     summary_calls: int = 4
     summary_window: int = 100_000
     newest_share: float = 0.5

@@ -27,7 +27,7 @@ from .images import drop_forced, drop_old, drop_unfit, spots_of
 from .newest import Shortened, large_texts, shares, shorten, with_digests
 from .plan import Plan, Source, first_paged, source_digest
 from .projection import Drawn, Projection, assemble, draw_checked, draw_plan, settle, treated
-from .snapshot import extend, tail_start
+from .snapshot import awaiting, extend, tail_start
 from .summarize import Failed, Summary, Writer, block, tokens
 
 _NEVER = 1 << 62
@@ -156,8 +156,10 @@ def compact(
         rungs["summary"] = partial(_summary, writer=writer)
     rungs["newest"] = _newest
     rungs["omit"] = _omit
+    # Who had to lose something loses a little more at once: else the turns to come would each make a pass of their own.
+    enough = _with_room(budget, policy) if start.lossy and not force else budget
     for name, rung in rungs.items():
-        if name in ("summary", "newest", "omit") and budget.holds(load):
+        if name in ("summary", "newest", "omit") and enough.holds(load):
             break
         if name not in policy.rungs or not source.turns:
             if name not in _QUIET:
@@ -223,9 +225,12 @@ def _through(plan: Plan) -> int:
     return max([*ends, archive.last if archive is not None else 0], default=0)
 
 
+def _tail_limit(budget: Budget, policy: Policy) -> int:
+    return min(policy.tail_tokens, int(policy.tail_share * budget.tokens))
+
+
 def _protected(draft: _Draft, budget: Budget, policy: Policy) -> int:
-    limit = min(policy.tail_tokens, int(policy.tail_share * budget.tokens))
-    return tail_start(draft.source, limit, draft.scale)
+    return tail_start(draft.source, _tail_limit(budget, policy), draft.scale)
 
 
 def _elide(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: Load) -> tuple[_Draft, str]:
@@ -308,7 +313,7 @@ def _snapshot(draft: _Draft, model: Model, budget: Budget, policy: Policy, load:
     if archive is None and cost_ratio(model, cell_for(model, plan.fidelity)) > policy.pays:
         return draft, "does_not_pay"
     paged = archive.last if archive is not None else first_paged(source, plan) - 1
-    limit = min(policy.tail_tokens, int(policy.tail_share * budget.tokens))
+    limit = _tail_limit(budget, policy)
     best, reason = draft, "nothing_old"
     for tail in (limit,) if budget.holds(load) else (limit, limit // 2):
         behind = min(tail_start(source, tail, draft.scale), min(draft.spared, default=_NEVER))
@@ -446,7 +451,9 @@ def _enough(draft: _Draft, budget: Budget, policy: Policy, limit: int, writer: W
     freeing = _least(draft, old, free)
     if freeing is not None:
         return freeing
-    return old[-1] if old and within.holds(_go(draft, old[-1]).load()) else _least(draft, ways, within)
+    if old and within.holds(_go(draft, old[-1]).load()):
+        return old[-1]
+    return None if budget.holds(draft.load()) else _least(draft, ways, within)
 
 
 def _size(summaries: Sequence[Summary]) -> int:
@@ -471,15 +478,26 @@ def _standing(draft: _Draft) -> list[int]:
 
 
 def _newest(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: Load) -> tuple[_Draft, str]:
-    """Shorten results of the newest turn that take more than its share, or than is left when all else is gone."""
+    """Shorten results that no answer has seen and that take more than their share, or than is left without all else."""
     source, plan, ruler = draft.source, draft.plan, draft.scale.ruler
-    turn = source.turns[-1]
-    texts = {spot: text for spot, text in large_texts(turn).items() if spot not in plan.shortened}
-    if len(source.turns) <= source.first_middle or not texts:
+    if budget.holds(load):
         return draft, "nothing_old"
-    _, ends = _ends(source)
+    first = awaiting(source, _tail_limit(budget, policy), draft.scale)
+    paged = plan.archive.last if plan.archive is not None else 0
+    gone = plan.gone
+    turns = {
+        turn.number: turn
+        for turn in source.turns[source.first_middle :]
+        if turn.number >= first and turn.number > paged and turn.number not in gone
+    }
+    texts = {spot: text for turn in turns.values() for spot, text in large_texts(turn).items()}
+    texts = {spot: text for spot, text in texts.items() if spot not in plan.shortened}
+    if not texts:
+        return draft, "nothing_old"
+    ends = [end for end in _ends(source)[1] if end < first]
     bare = _go(replace(draft, plan=replace(plan, summaries=())), _Way(ends[-1])) if ends else draft
-    weight = draft.scale.messages(treated([turn], plan, draft.drawn.results)[0].messages)
+    holders = treated([turns[number] for number in sorted({spot[0] for spot in texts})], plan, draft.drawn.results)
+    weight = draft.scale.messages(message for turn in holders for message in turn.messages)
     rest = bare.load() - weight
     room = min(int(policy.newest_share * budget.tokens), budget.tokens - rest.tokens - _GUIDE_TOKENS)
     sizes = {spot: ruler.text(text) for spot, text in texts.items()}
@@ -497,7 +515,7 @@ def _newest(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: L
     form = form_for(model, plan.fidelity) if draws else None
     shortened = dict(plan.shortened)
     for spot, limit in found.items():
-        result = turn.messages[spot[1]].parts[spot[2]]
+        result = turns[spot[0]].messages[spot[1]].parts[spot[2]]
         error = isinstance(result, ToolResult) and result.error
         shortened[spot] = shorten(texts[spot], spot, error, limit, ruler, plan.recall, form, fits)
     taken = draft.with_plan(replace(plan, shortened=shortened), redraw=True)
@@ -512,8 +530,16 @@ _GUIDE_TOKENS = 500
 def _omit(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: Load) -> tuple[_Draft, str]:
     """Leave out whole full pages, oldest first; then turns that stand on no full page; never the newest turn.
 
-    Summaries stay as long as anything else can leave.
+    Summaries stay as long as anything else can leave. So much goes at once that the next turns have room, as far as
+    that can be had of what stands before the tail.
     """
+    tail = _protected(draft, budget, policy)
+    old = [way for way in _ways(draft)[0] if way.last < tail]
+    freeing = _least(draft, old, _with_room(budget, policy))
+    if freeing is None and old and budget.holds(_go(draft, old[-1]).load()):
+        freeing = old[-1]
+    if freeing is not None or budget.holds(load):
+        return (_go(draft, freeing), "") if freeing is not None else (draft, "nothing_old")
     bare = replace(draft, plan=replace(draft.plan, summaries=()))
     closed, every = _ways(draft)
     for each, ways in ((draft, closed), (draft, every), (bare, [way for way in every if not way.pages])):
@@ -521,6 +547,10 @@ def _omit(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: Loa
         if way is not None:
             return _go(each, way), ""
     return draft, "nothing_old"
+
+
+def _with_room(budget: Budget, policy: Policy) -> Budget:
+    return replace(budget, tokens=budget.tokens - int(min(policy.omit_room, 1) * budget.tokens))
 
 
 @dataclass(frozen=True, slots=True)

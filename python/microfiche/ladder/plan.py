@@ -125,6 +125,12 @@ class Plan:
         return bool(treated or self.archive or self.summaries or self.omitted)
 
     @property
+    def lossy(self) -> bool:
+        """Whether something was summarised or left out, pages included."""
+        archive = self.archive
+        return bool(self.summaries or self.omitted or (archive is not None and archive.left_out))
+
+    @property
     def summarised(self) -> frozenset[int]:
         """Numbers of the turns that a summary stands for."""
         return frozenset(turn for each in self.summaries for turn in range(each.first, each.last + 1))

@@ -13,20 +13,38 @@ from .form import form_for
 from .plan import Archive, Plan, Source, first_paged
 
 
+def awaiting(source: Source, limit: int, scale: Scale) -> int:
+    """Number of the first turn that no answer has seen yet: the newest, or results with a user's words behind them.
+
+    Of those words all but the newest turn may have ``limit`` tokens; else they are history.
+    """
+    newest = source.turns[-1].number if source.turns else 0
+    total = 0
+    for turn in reversed(source.turns[source.first_middle :]):
+        if turn.role != "user":
+            return turn.number if any(message.results for message in turn.messages) else newest
+        total += scale.messages(turn.messages).tokens if turn.number < newest else 0
+        if total > limit:
+            break
+    return newest
+
+
 def tail_start(source: Source, limit: int, scale: Scale) -> int:
-    """Number of the first turn of the tail: the newest whole turns within ``limit`` tokens, at least one.
+    """Number of the first turn of the tail: the newest whole turns within ``limit`` tokens, at least those awaited.
 
     It begins where no call is open, be it somewhat longer for that; where no such place is near, a result in
     it will stand as text.
     """
     cuts = source.cuts()
+    least = awaiting(source, limit, scale)
     total = start = closed = 0
     for turn in reversed(source.turns):
         total += scale.messages(turn.messages).tokens
-        if start and total > limit and (closed or total > 4 * limit):
+        if start and total > limit and turn.number < least and (closed or total > 4 * limit):
             break
-        if not start or total <= limit:
+        if turn.number >= least or total <= limit:
             start = turn.number
+            closed = closed if turn.number < least else 0
         if turn.number in cuts:
             closed = turn.number
     return closed or start
