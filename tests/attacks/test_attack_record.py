@@ -343,6 +343,36 @@ def rewritten(victim: Path) -> None:
     Path(f"{victim}.heads").write_bytes(kept)
 
 
+@pytest.mark.parametrize("times", [3, 200])
+@pytest.mark.parametrize("how", ["swapped", "moved", "renamed"])
+def test_a_search_in_which_words_stand_elsewhere(tmp_path: Path, times: int, how: str) -> None:
+    """The search has as many words in as many places, but not the same: rare words and frequent ones."""
+    said = ["herring " * times + "cod", "cod " * times + "herring", "herring cod " * times]
+    path = tmp_path / "work.mf"
+    with Record.open(path) as record:
+        record.thread("t").append([user(text) for text in said])
+        assert record.verify(derived=True)
+    told = list(said)
+    match how:
+        case "swapped":
+            told[0], told[1] = said[1], said[0]
+        case "moved":
+            told[2] = "cod herring " * times
+        case _:
+            told = [text.replace("cod", "c0d") for text in said]
+    raw = sqlite3.connect(path, isolation_level=None)
+    for at, (old, new) in enumerate(zip(said, told, strict=True), 1):
+        raw.execute("INSERT INTO search (search, rowid, text) VALUES ('delete', ?, ?)", (at, old))
+        raw.execute("INSERT INTO search (rowid, text) VALUES (?, ?)", (at, new))
+    raw.close()
+    with Record.open(path) as record:
+        assert record.verify()
+        verdict = record.verify(derived=True)
+        assert not verdict and verdict.where == "table search"
+        record.rebuild()
+        assert record.verify(derived=True)
+
+
 def test_a_rewritten_suffix_is_located_to_its_commit(victim: Path) -> None:
     with Record.open(victim, read_only=True) as record:
         heads, head = record.heads(), record.head

@@ -229,13 +229,24 @@ def _pictures(message: Message) -> Iterable[bytes]:
                 yield each.data
 
 
-def unpack(text: str, blob: Callable[[bytes], bytes]) -> tuple[dict[str, Any], Message | None]:
-    """The payload and message of a text that :class:`Packer` made; ``blob`` gives a blob by its SHA-256."""
+def unpack(text: str, blob: Callable[[bytes], bytes], native: bool = True) -> tuple[dict[str, Any], Message | None]:
+    """The payload and message of a text that :class:`Packer` made; ``blob`` gives a blob by its SHA-256.
+
+    Without ``native``, the message's native objects are left out, and not looked for.
+    """
     value = json.loads(text)
+    if not native and "message" in value:
+        _without_native(value["message"])
     if '{"$' in text:
         value = _restore(value, blob)
     said = value.pop("message", None)
     return value, None if said is None else _message(said)
+
+
+def _without_native(value: dict[str, Any]) -> None:
+    value.pop("native", None)
+    for part in value.get("parts", ()):
+        _without_native(part)
 
 
 def _restore(value: Any, blob: Callable[[bytes], bytes]) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import sqlite3
 import zlib
 from array import array
@@ -15,16 +16,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from microfiche.errors import BadInput, Damaged
+from microfiche.messages import Message
 
 from . import sqlite
 from .entries import PATH_KINDS, SIDE_KINDS, leaf_data, unpack, words
 from .merkle import EMPTY, HASH, Frontier, leaf_hash
-from .reading import entries_of
 from .tree import Standing, check_name
 from .writing import follow_calls, searchable
 
 _INT, _MAYBE = (int,), (int, type(None))
 _TYPES = (_INT, (str,), (str,), _MAYBE, _MAYBE, _MAYBE, _MAYBE, _INT, (bytes,), (bytes,), (str,))
+_SEGMENT = 64 << 20
+"""Bytes of memory for a search made to compare with."""
+_FREQUENT = 64
+"""Places of a word from which they are compared by their sum."""
 _HEAD = re.compile(r"(\d{1,18}) ([0-9a-f]{64})(?: (\d{1,18}))?")
 
 
@@ -350,35 +355,88 @@ def _derived(db: sqlite3.Connection) -> None:
         for statement in sqlite.statements():
             if statement.startswith(("CREATE TABLE running", "CREATE VIRTUAL TABLE search")):
                 fresh.execute(statement)
-        fresh.execute("BEGIN")  # one segment of the search for all, not one an entry
-        last = 0
-        while rows := db.execute(
-            f"SELECT {sqlite.COLUMNS} FROM entries NOT INDEXED WHERE id > ? ORDER BY id LIMIT 64", (last,)
-        ).fetchall():
-            for entry in entries_of(db, rows):
-                about, said, message = entry.about, entry.payload, entry.message
-                follow_calls(fresh, entry.id, entry.conversation, entry.kind, about, said, message)
-                if message is not None and (found := words(message)):
-                    fresh.execute("INSERT INTO search (rowid, text) VALUES (?, ?)", (entry.id, searchable(found)))
-            last = rows[-1][0]
+        # One segment of the search for all, as far as memory may go, and none merged: it is read once.
+        fresh.execute("INSERT INTO search (search, rank) VALUES ('automerge', 0)")
+        fresh.execute("INSERT INTO search (search, rank) VALUES ('hashsize', ?)", (_SEGMENT,))
+        fresh.execute("BEGIN")
+        for id, name, kind, about, said, message in _told(db):
+            follow_calls(fresh, id, name, kind, about, said, message)
+            if message is not None and (found := words(message)):
+                fresh.execute("INSERT INTO search (rowid, text) VALUES (?, ?)", (id, searchable(found)))
+        fresh.execute("COMMIT")
         for what, sql in (
             ("running", "SELECT entry, conversation, call FROM running ORDER BY entry"),
             ("search", "SELECT id, sz FROM search_docsize ORDER BY id"),
         ):
             if db.execute(sql).fetchall() != fresh.execute(sql).fetchall():
                 raise _Bad("is not what the entries make of it; rebuild makes it anew", f"table {what}")
-        for mine, theirs in zip_longest(_terms(db), _terms(fresh)):
-            if mine != theirs:
-                raise _Bad("is not what the entries make of it; rebuild makes it anew", "table search")
+        if not _same_search(db, fresh):
+            raise _Bad("is not what the entries make of it; rebuild makes it anew", "table search")
     except Damaged as exc:
         raise _Bad(exc.what, exc.where, exc.entry) from None
     finally:
         fresh.close()
 
 
-def _terms(db: sqlite3.Connection) -> Iterator[tuple[Any, ...]]:
-    db.execute("CREATE VIRTUAL TABLE temp.terms USING fts5vocab(main, search, instance)")
+def _told(db: sqlite3.Connection) -> Iterator[tuple[int, str, str, int | None, dict[str, Any], Message | None]]:
+    """Entries that were held against their leaves before, without native objects."""
+    kept: dict[bytes, bytes] = {}
+
+    def blob(digest: bytes) -> bytes:
+        if (found := kept.get(digest)) is None:
+            size, data = db.execute("SELECT size, data FROM blobs WHERE digest = ?", (digest,)).fetchone()
+            if len(kept) > 256:
+                kept.clear()
+            found = kept[digest] = sqlite.inflated(data, size)
+        return found
+
+    for row in db.execute("SELECT id, conversation, kind, about, payload FROM entries NOT INDEXED ORDER BY id"):
+        try:
+            yield *row[:4], *unpack(row[4], blob, native=False)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as exc:
+            raise _Bad(f"cannot be read ({exc!r})", f"entry {row[0]}", row[0]) from None
+
+
+def _same_search(one: sqlite3.Connection, other: sqlite3.Connection) -> bool:
+    """Whether two searches hold the same words at the same places.
+
+    Places of rare words are compared one by one, those of frequent ones by a sum that nobody can aim at: its
+    factors are drawn anew each time.
+    """
+    draw = secrets.SystemRandom()
+    a, b = draw.randrange(1 << 20, 1 << 30), draw.randrange(1 << 20, 1 << 30)
+    place = f'((doc * {a} + "offset" * {b}) % 2147483647)'
+    frequent = f"SELECT count(*), sum({place} * {place} % 2147483629) FROM temp.places WHERE term = ?"
+    rare = 'SELECT term, doc, col, "offset" FROM temp.places WHERE term >= ? AND term <= ?'
+    both = (one, other)
     try:
-        yield from db.execute("SELECT term, doc, col, offset FROM temp.terms")
+        for db in both:
+            db.execute("CREATE VIRTUAL TABLE temp.words USING fts5vocab(main, search, row)")
+            db.execute("CREATE VIRTUAL TABLE temp.places USING fts5vocab(main, search, instance)")
+        counts = [db.execute("SELECT term, doc, cnt FROM temp.words") for db in both]
+        first, last, gathered = "", "", 0
+
+        def run_differs() -> bool:
+            if not gathered:
+                return False
+            mine, theirs = (db.execute(rare, (first, last)) for db in both)
+            return any(x != y for x, y in zip_longest(mine, theirs))
+
+        for mine, theirs in zip_longest(*counts):
+            if mine != theirs:
+                return False
+            term, _, count = mine
+            if count >= _FREQUENT:
+                if run_differs():
+                    return False
+                gathered = 0
+                if one.execute(frequent, (term,)).fetchall() != other.execute(frequent, (term,)).fetchall():
+                    return False
+                continue
+            first, last, gathered = term if not gathered else first, term, gathered + count
+        return not run_differs()
     finally:
-        db.execute("DROP TABLE temp.terms")
+        for db in both:
+            for name in ("words", "places"):
+                with suppress(sqlite3.Error):
+                    db.execute(f"DROP TABLE IF EXISTS temp.{name}")

@@ -155,4 +155,6 @@ def _bytes(call: str) -> bytes:
 
 def searchable(text: str) -> str:
     """A text as the search takes it: what SQLite cannot hold left out, characters of spaceless scripts apart."""
+    if text.isascii():
+        return text.replace("\0", " ")
     return _SPACELESS.sub(r" \1 ", _UNWRITABLE.sub(" ", text))
