@@ -225,7 +225,7 @@ class Conversation:
         learnt = self.learnt(models.find(model).id)
         told: Any = learnt.narrowed(options, model)
         self._check_pins(self.state(), model, told)
-        if (again := self._again(model, options)) is not None:
+        if not force and (again := self._again(model, options)) is not None:
             told, ratio = again
             return self._fitted(model, told, ratio, force)
         made = self._fitted(model, told, learnt.ratio, force)

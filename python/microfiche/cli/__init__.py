@@ -23,6 +23,7 @@ from .models import models
 from .pages import read, render
 from .passes import context, retry, shake
 from .proofs import backup, export, verify
+from .recover import recover
 
 __all__ = ["main"]
 
@@ -63,7 +64,7 @@ for _command in (
     *(compact, render, read, models),
     *(import_, log, show, search, tree),
     *(branch, fork, checkpoint, rewind, undo, pin, unpin, pins),
-    *(context, shake, retry),
+    *(context, shake, recover, retry),
     *(verify, audit, export, backup),
 ):
     main.add_command(_command)

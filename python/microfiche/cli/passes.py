@@ -74,7 +74,7 @@ def tools_of(path: Path) -> list[Any]:
     return value
 
 
-def _asking(command: Callable[..., None]) -> Callable[..., None]:
+def asking(command: Callable[..., None]) -> Callable[..., None]:
     """The options of every command that makes a context."""
     for option in reversed(
         (
@@ -133,7 +133,7 @@ _ROWS = {
 
 @click.command(epilog="Example:\n\n\b\n  microfiche context work.mf --model claude-opus-5")
 @record_argument
-@_asking
+@asking
 @name_option
 @json_option
 def context(record: Path, name: str | None, as_json: bool, **asked: Any) -> None:
@@ -149,7 +149,7 @@ def context(record: Path, name: str | None, as_json: bool, **asked: Any) -> None
         spent = composition(made, state.history(made.receipt.format).pins)
         pass_due = made.plan != state.plan and bool(made.plan or state.plan)
     found = catalogue.find(asked["model"], asked["vision"])
-    budget = budget_for(found, Policy(), asked["budget"]).tokens
+    budget = made.asked["budget"] or budget_for(found, Policy()).tokens
     told = {"conversation": chat.name, "model": made.receipt.model, "format": made.receipt.format}
     if as_json:
         emit({**told, "budget": budget, "tokens": made.tokens, "spent": spent, "free": budget - made.tokens,
@@ -170,7 +170,7 @@ def context(record: Path, name: str | None, as_json: bool, **asked: Any) -> None
 @click.command(epilog="Example:\n\n\b\n  microfiche shake work.mf --model claude-opus-5 --out out/")
 @record_argument
 @click.option("--only", type=click.Choice(SHAKES), help="One of the reducers.  [default: elide and images]")
-@_asking
+@asking
 @click.option("--out", type=Target(), metavar="DIR", help="Where the context goes, as for compact.")
 @name_option
 @json_option
