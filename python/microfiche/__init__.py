@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from microfiche.ladder.summarize import SummaryRequest
     from microfiche.pages.render import Bar, Page, read_back, render
     from microfiche.recovery import recover
+    from microfiche.slash import Said, command
 
 _HOMES = {
     "agent_tools": "tools",
@@ -59,6 +60,7 @@ _HOMES = {
     "ladder.budget": "Policy",
     "ladder.plan": "Plan",
     "recovery": "recover",
+    "slash": "Said command",
     "ladder.receipt": "Receipt",
     "ladder.summarize": "SummaryRequest",
     "pages.render": "Bar Page read_back render",
@@ -94,6 +96,7 @@ __all__ = [
     "RecordError",
     "Refusal",
     "Repair",
+    "Said",
     "Stale",
     "SummaryRequest",
     "TurnOpen",
@@ -101,6 +104,7 @@ __all__ = [
     "Violation",
     "audit",
     "clients",
+    "command",
     "compact",
     "count",
     "read_back",
