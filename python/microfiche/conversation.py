@@ -34,6 +34,7 @@ from microfiche.ladder.difference import difference
 from microfiche.ladder.elide import PLACEHOLDER_VERSION
 from microfiche.ladder.plan import VERSION as PLAN
 from microfiche.ladder.summarize import Summarizer
+from microfiche.ladder.usage import cached, reported
 from microfiche.messages import History, Message, Text
 from microfiche.models import Fidelity
 from microfiche.pages import guide
@@ -261,6 +262,9 @@ class Conversation:
         pending = formats.common.plain(options.get("pending") or [])
         native = pending if isinstance(pending, list) else [pending]
         waiting = formats.read(native, prefer=wire).messages if native else []
+        policy = options.get("policy")
+        if policy is not None and policy.goal == "cost" and policy.cached is None:
+            asked["policy"] = replace(policy, cached=_cached(state, models.find(model).id))
         made = fit.fit(
             state.history(wire, waiting),
             model=model,
@@ -272,7 +276,8 @@ class Conversation:
             anchor=_anchor(state, models.find(model).id),
             **asked,  # type: ignore[arg-type]
         )
-        return replace(made, asked=made.asked | {"pending": native or None}, entry=tip)
+        kept = {"pending": native or None} | ({} if policy is None else {"policy": policy})
+        return replace(made, asked=made.asked | kept, entry=tip)
 
     def _check_pins(self, state: PathState, model: str, options: Options) -> None:
         found = models.find(model)
@@ -650,16 +655,24 @@ _BELIEVED = 4
 
 def _anchor(state: PathState, model: str) -> tuple[int, int] | None:
     """The tokens estimated and reported of the newest context of the path, while the plan that made it stands."""
+    told = _newest_report(state, model)
+    estimate, true = told.get("estimate", 0), reported(told.get("usage"))
+    return (estimate, true) if true and estimate / _BELIEVED <= true <= estimate * _BELIEVED else None
+
+
+def _cached(state: PathState, model: str) -> int:
+    """The tokens that the provider's cache holds of the newest context of the path; 0 once a pass has changed it."""
+    return cached(_newest_report(state, model).get("usage")) or 0
+
+
+def _newest_report(state: PathState, model: str) -> dict[str, Any]:
+    """What was kept with the newest answer that has a usage; nothing if its plan or its model is another now."""
     since = max((event.id for event in state.events), default=0)
     for entry, _ in reversed(state.messages):
         told = entry.payload
-        if "context" not in told or "usage" not in told:
-            continue
-        estimate, reported = told["estimate"], fit.reported(told["usage"])
-        if entry.id < since or told.get("model") != model or not reported:
-            return None
-        return (estimate, reported) if estimate / _BELIEVED <= reported <= estimate * _BELIEVED else None
-    return None
+        if "context" in told and "usage" in told:
+            return told if entry.id > since and told.get("model") == model else {}
+    return {}
 
 
 def _call(context: Context) -> dict[str, Any]:

@@ -320,29 +320,6 @@ def _with_lines(message: Message, lines: dict[bytes, Text]) -> Message:
     return replace(message, parts=tuple(map(line, message.parts)))
 
 
-def reported(usage: Any) -> int | None:
-    """The input tokens of a whole request by the usage that a provider reported; ``None`` if it tells none.
-
-    Anthropic counts what its cache wrote and read beside ``input_tokens``, the others in their one number. Where
-    it went through several iterations, the last one's request is the one that stands.
-    """
-    if not isinstance(usage, dict):
-        return None
-    iterations = usage.get("iterations")
-    if isinstance(iterations, list) and iterations:
-        return reported(iterations[-1])
-    for names in (
-        ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"),
-        ("prompt_tokens",),
-        ("promptTokenCount",),
-        ("prompt_token_count",),
-    ):
-        values = [usage.get(name) or 0 for name in names]
-        if usage.get(names[0]) is not None and all(type(value) is int and value >= 0 for value in values):
-            return sum(values)
-    return None
-
-
 def count(
     messages: Any,
     *,

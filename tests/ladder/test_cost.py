@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import builders
 import microfiche as mf
 import pytest
 from builders import code, rounds
@@ -85,10 +87,56 @@ def test_a_plan_that_pays_is_kept_while_the_cache_is_warm() -> None:
     assert changes <= 3
 
 
-@pytest.mark.parametrize("wrong", [{"goal": "speed"}, {"calls_left": -1}, {"cached": -5}])
+@pytest.mark.parametrize("wrong", [{"goal": "speed"}, {"calls_left": -1}, {"cached": -5}, {"cached": "all"}])
 def test_a_goal_out_of_range_is_bad_input(wrong: dict[str, Any]) -> None:
     with pytest.raises(mf.BadInput, match="policy"):
         mf.Policy(**wrong)
+
+
+@pytest.mark.parametrize("wire", ["anthropic", "gemini"])
+def test_the_state_of_the_cache_comes_from_the_usage(wire: str, tmp_path: Path) -> None:
+    """Kind: a cut on a warm cache cost more to write than it ever saved; on a cold one the same cut pays at once."""
+    model = {"anthropic": "claude-opus-5", "gemini": "gemini-3-flash"}[wire]
+    warm = {
+        "anthropic": lambda size: {
+            "input_tokens": 4,
+            "cache_read_input_tokens": size,
+            "cache_creation_input_tokens": 90,
+        },
+        "gemini": lambda size: {"promptTokenCount": size, "cachedContentTokenCount": size - 40},
+    }[wire]
+    story = rounds(60, 3_000)
+    with mf.Record.open(tmp_path / "a.mf") as record:
+        passes = {}
+        for name in ("warm", "cold", "nothing told"):
+            chat = record.conversation(name)
+            chat.append(story.native(wire), format=wire)
+            policy = mf.Policy(goal="cost", calls_left=2)
+            sent = chat.context(model=model, budget=500_000, format=wire)
+            usage = (
+                warm(sent.tokens) if name == "warm" else {"promptTokenCount": sent.tokens, "input_tokens": sent.tokens}
+            )
+            said = builders.Story().says("I see.").native(wire)
+            chat.append(said, context=sent, usage=usage if name != "nothing told" else None, format=wire)
+            made = chat.context(model=model, budget=500_000, format=wire, policy=policy)
+            passes[name] = bool(made.plan)
+            assert made.asked["policy"] == policy
+        assert passes == {"warm": False, "cold": True, "nothing told": True}
+    native = story.native(wire)
+    size = mf.count(native, model=model)
+    for usage, runs in ((warm(size), False), ({"input_tokens": size}, True), (None, True)):
+        policy = mf.Policy(goal="cost", calls_left=2, cached=usage)
+        assert bool(mf.compact(native, model=model, budget=500_000, policy=policy, format=wire).plan) is runs
+
+
+def test_a_usage_of_an_official_client_will_do() -> None:
+    class Usage:
+        def model_dump(self, **options: Any) -> dict[str, Any]:
+            return {"prompt_tokens": 9_000, "prompt_tokens_details": {"cached_tokens": 8_960}}
+
+    assert mf.Policy(cached=Usage()).cached == 8_960
+    assert mf.Policy(cached={"input_tokens": 9}).cached is None
+    assert mf.Policy.from_dict(mf.Policy(cached=Usage()).to_dict()).cached == 8_960
 
 
 SIZES = st.integers(0, 1_000_000)

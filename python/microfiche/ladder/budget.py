@@ -7,11 +7,13 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from microfiche.errors import BadInput
+from microfiche.formats.common import plain
 from microfiche.messages import Image, Message, ToolResult
 from microfiche.models import ManyImages, Model
 from microfiche.models.tokens import Ruler
 
 from .elide import Rule
+from .usage import cached
 
 RUNGS = ("elide", "images", "reasoning", "snapshot", "summary", "newest", "omit")
 
@@ -55,7 +57,8 @@ class Policy:
       beyond that becomes first and last lines, pages and a pointer.
     * ``goal``: ``fit`` runs a pass when the budget is exceeded; ``cost`` also when that is cheaper over the
       ``calls_left`` (this one included), the first ``cached`` tokens of what was sent last being in the
-      provider's cache. Only by rungs that lose nothing and need no model.
+      provider's cache. Only by rungs that lose nothing and need no model. ``cached`` may be the usage that came with
+      the last answer; ``None`` takes that which a conversation has on record, and is 0 without one.
     * ``rungs``: the mechanisms allowed, of ``elide``, ``images``, ``reasoning``, ``snapshot``, ``summary``,
       ``newest``, ``omit``.
     """
@@ -86,7 +89,7 @@ class Policy:
     newest_share: float = 0.5
     goal: Literal["fit", "cost"] = "fit"
     calls_left: int = 20
-    cached: int = 0
+    cached: Any = None
     rungs: tuple[str, ...] = RUNGS
 
     def to_dict(self) -> dict[str, Any]:
@@ -112,6 +115,10 @@ class Policy:
                 raise BadInput(f'no rung "{name}"', "policy", f"they are {', '.join(RUNGS)}")
         if not isinstance(self.protect, tuple) or not all(isinstance(each, str) for each in self.protect):
             raise BadInput("protect is no list of names", "policy", "pass a tuple of names or patterns of tools")
+        if isinstance(self.cached, dict) or hasattr(self.cached, "model_dump"):
+            object.__setattr__(self, "cached", cached(plain(self.cached)))
+        if self.cached is not None and type(self.cached) is not int:
+            raise BadInput(f"cached is {self.cached!r}", "policy", "it is a number of tokens, or a provider's usage")
         for each in fields(self):
             value = getattr(self, each.name)
             if isinstance(value, int | float) and not value >= 0:

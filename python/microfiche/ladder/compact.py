@@ -145,7 +145,7 @@ def compact(
         free = replace(policy, goal="fit", rungs=tuple(name for name in policy.rungs if name in FREE))
         made = compact(source, model, budget, free, fixed, plan, fidelity, recall, spared, True, None, correction)
         common = beside.tokens + common_tokens(stays.projection.messages, made.projection.messages, scale)
-        pay = pays(model, load.tokens, made.load.tokens, common, policy.cached, policy.calls_left)
+        pay = pays(model, load.tokens, made.load.tokens, common, policy.cached or 0, policy.calls_left)
         return made if made.changed and pay else stays
 
     # What a pass makes is estimated anew, but not more hopefully than what is known allows.
