@@ -33,11 +33,13 @@ from microfiche.ladder.budget import FREE, Policy, budget_for
 from microfiche.ladder.difference import difference
 from microfiche.ladder.elide import PLACEHOLDER_VERSION
 from microfiche.ladder.plan import VERSION as PLAN
+from microfiche.ladder.plan import Plan
 from microfiche.ladder.summarize import Summarizer
 from microfiche.ladder.usage import cached, reported
 from microfiche.messages import History, Message, Text
 from microfiche.models import Fidelity
 from microfiche.pages import guide
+from microfiche.pages.atlas import Atlas, named, own
 from microfiche.pages.render import GRAMMAR
 from microfiche.path import NOTHING, PathState, Pin, Sheet, fold
 from microfiche.record import Draft, Entry, Label, Ref
@@ -318,6 +320,8 @@ class Conversation:
             "before": {"tokens": receipt.before.tokens, "images": receipt.before.images},
             "after": {"tokens": receipt.after.tokens, "images": receipt.after.images},
             "rungs": [[rung.rung, rung.reason, rung.after.tokens] for rung in receipt.rungs],
+            # Blobs, so that the record keeps each once: its pages can be drawn again where the font is gone.
+            "atlases": [each.data for each in _new_atlases(before, plan)],
             "versions": VERSIONS,
             **_call(replace(made, entry=None)),
         }
@@ -647,6 +651,13 @@ def _back(label: Label, report: str | None) -> list[Draft]:
         words = f"[report on the stretch that was left, back at checkpoint {label.name}]\n{report}"
         drafts.append(Draft("report", {"label": label.name}, message=Message("user", (Text(words),))))
     return drafts
+
+
+def _new_atlases(before: Plan, plan: Plan) -> list[Atlas]:
+    """The glyphs that pages of a plan are drawn with, and none of the plan before."""
+    known = {form.atlas for form in before.forms}
+    found = {form.atlas: form for form in plan.forms if form.atlas and form.atlas not in known}
+    return [named(name, form.cell, form.ink) or own(form.cell, form.ink) for name, form in found.items()]
 
 
 _BELIEVED = 4

@@ -16,6 +16,7 @@ from microfiche.conversation import Conversation
 from microfiche.errors import BadInput, NoSuchEntry, PlanMismatch
 from microfiche.ladder.treatments import Form
 from microfiche.messages import History, Message
+from microfiche.pages.atlas import remember
 from microfiche.path import PathState
 from microfiche.record import Entry
 
@@ -280,6 +281,9 @@ class Audit:
     def _state(self, tip: int | None) -> Walk:
         walk = Walk()
         for entry in self.chat.thread.path(tip):
+            # The glyphs of old pages, whatever fonts there are now.
+            for data in entry.payload.get("atlases", ()) if entry.kind == "compaction" else ():
+                remember(data)
             walk.add(entry)
         return walk
 

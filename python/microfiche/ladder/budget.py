@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+from pathlib import PurePath
 from typing import Any, Literal
 
 from microfiche.errors import BadInput
@@ -59,6 +60,8 @@ class Policy:
       ``calls_left`` (this one included), the first ``cached`` tokens of what was sent last being in the
       provider's cache. Only by rungs that lose nothing and need no model. ``cached`` may be the usage that came with
       the last answer; ``None`` takes that which a conversation has on record, and is 0 without one.
+    * ``font``: names or files of fonts that draw on pages what ours lacks, the first that has a character
+      (:mod:`microfiche.pages.fonts`); one may stand by itself.
     * ``rungs``: the mechanisms allowed, of ``elide``, ``images``, ``reasoning``, ``snapshot``, ``summary``,
       ``newest``, ``omit``.
     """
@@ -90,6 +93,7 @@ class Policy:
     goal: Literal["fit", "cost"] = "fit"
     calls_left: int = 20
     cached: Any = None
+    font: tuple[str, ...] = ()
     rungs: tuple[str, ...] = RUNGS
 
     def to_dict(self) -> dict[str, Any]:
@@ -119,6 +123,10 @@ class Policy:
             object.__setattr__(self, "cached", cached(plain(self.cached)))
         if self.cached is not None and type(self.cached) is not int:
             raise BadInput(f"cached is {self.cached!r}", "policy", "it is a number of tokens, or a provider's usage")
+        fonts = (self.font,) if isinstance(self.font, str | PurePath) else self.font
+        if not isinstance(fonts, tuple | list) or not all(isinstance(each, str | PurePath) for each in fonts):
+            raise BadInput("font is no list of fonts", "policy", "pass names or files of fonts")
+        object.__setattr__(self, "font", tuple(map(str, fonts)))
         for each in fields(self):
             value = getattr(self, each.name)
             if isinstance(value, int | float) and not value >= 0:

@@ -22,7 +22,7 @@ from . import reasoning
 from .budget import FREE, Budget, Load, Policy, Scale, base64_size
 from .cost import common_tokens, pays
 from .elide import elide
-from .form import form_for
+from .form import continues, form_for
 from .images import drop_forced, drop_old, drop_unfit, spots_of
 from .newest import Shortened, large_texts, shares, shorten, with_digests
 from .plan import Plan, Source, first_paged, source_digest
@@ -123,7 +123,7 @@ def compact(
     beside = sum(fixed.values(), Load())
     everything = beside + scale.messages(_all_messages(source))
     start = fresh = Plan(model=model.id, budget=budget.tokens, fidelity=fidelity, recall=recall)
-    if plan and _continues(plan, start, model):
+    if plan and _continues(plan, start, model, policy):
         start = plan
     unfit = drop_unfit(source.turns, model, policy)
     unfit = {spot: dropped for spot, dropped in unfit.items() if spot not in start.dropped}
@@ -182,12 +182,13 @@ def compact(
     return Outcome(_sealed(source, draft.plan, sealed), draft.projection(), everything, before, load, tuple(steps))
 
 
-def _continues(plan: Plan, fresh: Plan, model: Model) -> bool:
+def _continues(plan: Plan, fresh: Plan, model: Model, policy: Policy) -> bool:
     """Whether the plan before holds for this call, or only a new one does."""
     if (plan.model, plan.fidelity, plan.recall) != (fresh.model, fresh.fidelity, fresh.recall):
         return False
-    archive = plan.archive
-    drawable = archive is None or (bool(model.vision) and archive.form == form_for(model, fresh.fidelity))
+    if plan.forms and not model.vision:
+        return False
+    drawable = all(continues(form, model, fresh.fidelity, policy.font) for form in plan.forms)
     return drawable and fresh.budget <= plan.budget
 
 
@@ -512,7 +513,7 @@ def _newest(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: L
         return len(pages) <= images and sum(base64_size(page.png) for page in pages) <= size
 
     draws = model.vision and cost_ratio(model, cell_for(model, plan.fidelity)) < min(policy.pays, 1)
-    form = form_for(model, plan.fidelity) if draws else None
+    form = form_for(model, plan.fidelity, policy.font, "".join(texts.values())) if draws else None
     shortened = dict(plan.shortened)
     for spot, limit in found.items():
         result = turns[spot[0]].messages[spot[1]].parts[spot[2]]

@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from microfiche.models import Fidelity, Model, cell_for, page
-from microfiche.pages.render import Ink, Page, Segment, draw
+from microfiche.pages import atlas
+from microfiche.pages.render import WIDE_CELL, Cell, Ink, Page, Segment, atlas_of, draw, moved
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
     """The form of the pages: cell and page in pixels; the last page's height is a multiple of ``grid``.
 
-    ``grid`` 0 means full height always; ``least`` is the smallest height that is not resized.
+    ``grid`` 0 means full height always; ``least`` is the smallest height that is not resized. ``atlas`` is the digest
+    of the glyphs, with empty those of our own font in any version.
     """
 
     cell: tuple[int, int]
@@ -22,6 +24,7 @@ class Form:
     height: int
     grid: int
     least: int = 0
+    atlas: str = ""
 
     def draw(self, segments: Sequence[Segment], first: int = 1) -> list[Page]:
         """Pages of this form, numbered from ``first``."""
@@ -34,18 +37,36 @@ class Form:
             grid=self.grid,
             min_height=self.least,
             first=first,
+            atlas=atlas.named(self.atlas, self.cell, self.ink),
         )
 
 
-def form_for(model: Model, fidelity: Fidelity, images: int = 0) -> Form:
-    """The form for a model and a fidelity: the cell with evidence, the page never resized."""
-    cell = cell_for(model, fidelity)
-    shape = page(model, cell, images)
+def form_for(model: Model, fidelity: Fidelity, font: tuple[str, ...] = (), text: str = "") -> Form:
+    """The form for a model and a fidelity: the cell with evidence, the page never resized.
+
+    ``font`` names fonts that draw what ours lacks. With one, a ``text`` of mostly wide characters gets a cell for them.
+    """
+    own = cell_for(model, fidelity)
+    cell = own.width, own.height
+    return _form(model, moved(cell, atlas_of(font, cell, own.ink), text), own.ink, font)
+
+
+def continues(form: Form, model: Model, fidelity: Fidelity, font: tuple[str, ...] = ()) -> bool:
+    """Whether pages of this form may be followed by others: it is the model's and the fonts', for whatever text."""
+    own = cell_for(model, fidelity)
+    cell = own.width, own.height
+    wide = (max(cell[0], WIDE_CELL[0]), max(cell[1], WIDE_CELL[1])) if font else cell
+    return form.cell in (cell, wide) and form == _form(model, form.cell, own.ink, font)
+
+
+def _form(model: Model, cell: Cell, ink: Ink, font: tuple[str, ...]) -> Form:
+    shape = page(model, cell)
     return Form(
-        cell=shape.cell,
-        ink=cell.ink,
+        cell=cell,
+        ink=ink,
         width=shape.width,
         height=shape.height,
         grid=shape.grid[1],
         least=shape.min_height,
+        atlas=(atlas_of(font, cell, ink) or atlas.own(cell, ink)).digest,
     )

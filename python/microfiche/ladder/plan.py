@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import accumulate, pairwise
@@ -129,6 +130,12 @@ class Plan:
         """Whether something was summarised or left out, pages included."""
         archive = self.archive
         return bool(self.summaries or self.omitted or (archive is not None and archive.left_out))
+
+    @property
+    def forms(self) -> frozenset[Form]:
+        """The forms that its pages have."""
+        forms = {each.form for each in self.shortened.values() if each.form is not None}
+        return frozenset(forms | ({self.archive.form} if self.archive is not None else set()))
 
     @property
     def summarised(self) -> frozenset[int]:
@@ -256,8 +263,16 @@ def _form(data: dict[str, Any]) -> Form:
     return Form(
         cell=(_int(width, 32), _int(height, 32)),
         ink=_one_of(data["ink"], ("grey", "mono")),
+        # Plans of before there were atlases name none.
+        atlas=_digest(data.get("atlas", "")),
         **{name: _int(data[name], _LONGEST_SIDE) for name in ("width", "height", "grid", "least")},
     )
+
+
+def _digest(value: Any) -> str:
+    if _str(value) and not re.fullmatch("[0-9a-f]{64}", value):
+        raise ValueError(f"{value!r} is no digest")
+    return str(value)
 
 
 def _archive(data: dict[str, Any]) -> Archive:

@@ -74,9 +74,18 @@ def beside(plan: Plan, turns: Sequence[Turn], budget: Budget, policy: Policy, sc
     return tuple(chosen)
 
 
+def _text(turn: Turn) -> str:
+    results = (result for message in turn.messages for result in message.results)
+    return "".join(each.text for each in (*turn.messages, *results))
+
+
 def extend(plan: Plan, source: Source, model: Model, budget: Budget, policy: Policy, scale: Scale, last: int) -> Plan:
     """The plan with an archive that ends with turn ``last``; full pages are filled in after drawing."""
     first = first_paged(source, plan)
-    archive = plan.archive or Archive(form_for(model, plan.fidelity), first, first - 1)
-    middle = [turn for turn in source.turns if archive.first <= turn.number <= last]
+    start = plan.archive.first if plan.archive is not None else first
+    middle = [turn for turn in source.turns if start <= turn.number <= last]
+    archive = plan.archive
+    if archive is None:
+        text = "".join(_text(turn) for turn in middle) if policy.font else ""
+        archive = Archive(form_for(model, plan.fidelity, policy.font, text), first, first - 1)
     return replace(plan, archive=replace(archive, last=last, beside=beside(plan, middle, budget, policy, scale)))

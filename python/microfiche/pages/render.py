@@ -18,9 +18,13 @@ import microfiche._core as _core
 from microfiche import models
 from microfiche.errors import BadInput, BadPage, MicroficheError, NoVision
 
+from .atlas import Atlas, named, remember
+
 if TYPE_CHECKING:
     import numpy
     import PIL.Image
+
+    from .fonts import FontLike
 
 Ink: TypeAlias = Literal["grey", "mono"]
 Lines: TypeAlias = Literal["flow", "hard"]
@@ -68,6 +72,7 @@ class Page:
     of a segment of the document in normal form and an offset in code points within it.
     ``turns`` are the turns on it in order, the one it begins inside of included. ``escapes`` counts
     the characters that the font does not have and that stand as their code points.
+    ``atlas`` is the digest of the atlas that it is drawn by, empty for our own font.
     ``cells`` is how many cells under the legend are in use. ``tokens`` is what the model it was
     drawn for bills for it, 0 without a model. ``digest`` is SHA-256 (hex) of its packed scanlines
     before PNG filters: with width, height and ink it is the page's identity, whatever its encoding.
@@ -87,6 +92,7 @@ class Page:
     cells: int
     digest: str
     tokens: int = 0
+    atlas: str = ""
 
     @property
     def text(self) -> str:
@@ -149,6 +155,7 @@ def draw(
     first: int = 1,
     inside: int | None = None,
     threads: int = 0,
+    atlas: Atlas | None = None,
 ) -> list[Page]:
     """Draws segments on as few pages as hold them; no segments, no pages.
 
@@ -157,6 +164,7 @@ def draw(
     full height too. ``lines="hard"`` begins a new row after each line break. ``first`` numbers the
     first page; ``inside`` is the turn that the text before the first bar belongs to, if any.
     ``level`` trades time for bytes, never pixels; ``threads`` (0: as many as pay) changes neither.
+    ``atlas`` holds the glyphs of another font beside our own (see :mod:`.fonts`).
 
     Raises :class:`~microfiche.errors.PageTooSmall` for fewer than 12 columns or 96 cells under the
     legend, :class:`~microfiche.errors.BadInput` for a cell outside 4×6 to 16×32 and other values
@@ -182,7 +190,10 @@ def draw(
         first,
         inside,
         max(threads, 0),
+        atlas.core if atlas is not None else None,
     )
+    if atlas is not None:
+        remember(atlas)
     return [
         Page(
             png=sheet.png,
@@ -198,6 +209,7 @@ def draw(
             escapes={chr(code_point): count for code_point, count in sheet.escapes},
             cells=sheet.cells,
             digest=bytes(sheet.digest).hex(),
+            atlas=atlas.digest if atlas is not None else "",
         )
         for sheet in sheets
     ]
@@ -240,12 +252,15 @@ def render(
     height: int | None = None,
     vision: bool | None = None,
     threads: int = 0,
+    font: FontLike | None = None,
 ) -> list[Page]:
     """Draws a text for a model: with its cell for ``fidelity``, on its page; ``""`` gives no pages.
 
     ``cell``, ``ink``, ``width`` and ``height`` override the model's. Without a model ``cell`` is
     needed, and a page is 1568×784 pixels. ``vision=True`` says that a model sees of which the
-    catalogue does not know it. See :func:`draw` for the rest.
+    catalogue does not know it. ``font`` draws what our own font lacks: the name or file of a font of the
+    user or the system, or several (:mod:`microfiche.pages.fonts`); :func:`read_back` has to be told the same. A text of
+    mostly wide characters is moved from a smaller cell of the model's to 7×14. See :func:`draw` for the rest.
 
     Raises :class:`~microfiche.errors.NoVision` for a model that reads no images, and what
     :func:`draw` raises.
@@ -262,6 +277,7 @@ def render(
             lines=lines,
             level=level,
             threads=threads,
+            atlas=atlas_of(font, cell, ink or "grey"),
         )
     reader = models.find(model, vision) if isinstance(model, str) else model
     if not reader.vision:
@@ -269,14 +285,17 @@ def render(
             raise NoVision(f"{reader.name} does not read images", cure="choose a model with vision")
         raise NoVision(f"whether {reader.name} reads images is not known", cure="if it does, say so with vision=True")
     own = models.cell_for(reader, fidelity)
-    cell = (own.width, own.height) if cell is None else cell
+    ink = ink or own.ink
+    if cell is None:
+        cell = own.width, own.height
+        cell = moved(cell, atlas_of(font, cell, ink), text)
     _check_cell(cell)
     page = models.page(reader, cell)
     full = reader.regime.flat
     drawn = draw(
         [text],
         cell=cell,
-        ink=ink or own.ink,
+        ink=ink,
         width=width or page.width,
         height=height or page.height,
         grid=0 if full else page.grid[1],
@@ -284,8 +303,30 @@ def render(
         lines=lines,
         level=level,
         threads=threads,
+        atlas=atlas_of(font, cell, ink),
     )
     return [replace(each, tokens=models.image_tokens(reader, each.width, each.height)) for each in drawn]
+
+
+WIDE_CELL: Cell = (7, 14)
+"""The least cell for text of mostly wide characters: 14×14 pixels are what a strong model needs for random Han."""
+
+
+def moved(cell: Cell, atlas: Atlas | None, text: str) -> Cell:
+    """The cell at which a text is drawn for which ``cell`` would be taken: a larger one where most of it is wide."""
+    if atlas is None or not atlas.mostly_wide(text):
+        return cell
+    return max(cell[0], WIDE_CELL[0]), max(cell[1], WIDE_CELL[1])
+
+
+def atlas_of(font: FontLike | None, cell: Cell, ink: Ink) -> Atlas | None:
+    """The atlas of our own font and of others; ``None`` without any."""
+    if font is None or font == ():
+        return None
+    from .fonts import atlas_for
+
+    _check_cell(cell)
+    return atlas_for(font, cell, ink)
 
 
 Readable: TypeAlias = "Page | bytes | str | Path | PIL.Image.Image | numpy.ndarray[Any, Any]"
@@ -298,6 +339,7 @@ def read_back(
     ink: Ink | None = ...,
     marks: Literal[False] = ...,
     limit: int = ...,
+    font: FontLike | None = ...,
 ) -> str: ...
 @overload
 def read_back(
@@ -307,6 +349,7 @@ def read_back(
     *,
     marks: Literal[True],
     limit: int = ...,
+    font: FontLike | None = ...,
 ) -> list[Segment]: ...
 def read_back(
     pages: Readable | Sequence[Readable],
@@ -314,6 +357,7 @@ def read_back(
     ink: Ink | None = None,
     marks: bool = False,
     limit: int = 1 << 30,
+    font: FontLike | None = None,
 ) -> str | list[Segment]:
     """What pages say, from their pixels alone.
 
@@ -322,6 +366,7 @@ def read_back(
     a sequence of these, taken in the order given. Without ``cell`` and ``ink`` those are tried at
     which the first row is a legend. With ``marks`` the segments come back in normal form, else
     their text. ``limit`` bounds the bytes of text, since a forged page can count to any number.
+    ``font`` is the one that the pages were drawn with beside our own, or their atlas; a :class:`Page` knows its own.
 
     Raises :class:`~microfiche.errors.BadPage` for what is not a page, was scaled or damaged,
     :class:`~microfiche.errors.BadInput` for what is no cell or ink.
@@ -330,10 +375,30 @@ def read_back(
         _check_cell(cell)
     several = isinstance(pages, Sequence) and not isinstance(pages, str | bytes | bytearray | memoryview)
     images: Iterable[Any] = pages if several else (pages,)  # type: ignore[assignment]
-    pieces = _core.read([_pixels(image) for image in images], cell, ink, limit)
+    images = list(images)
+    pixels = [_pixels(image) for image in images]
+    atlas = _reading_atlas(images, pixels, cell, ink, font)
+    pieces = _core.read(pixels, cell, ink, limit, atlas.core if atlas is not None else None)
     if marks:
         return [piece if isinstance(piece, str) else Bar(*piece) for piece in pieces]
     return "".join(piece for piece in pieces if isinstance(piece, str))
+
+
+def _reading_atlas(
+    images: Sequence[Any],
+    pixels: Sequence[bytes | tuple[int, int, bytes]],
+    cell: Cell | None,
+    ink: Ink | None,
+    font: FontLike | None,
+) -> Atlas | None:
+    """The atlas to read pages by; a font is drawn at the cell that their first has by its legend."""
+    if isinstance(font, Atlas):
+        return font
+    if font is None or font == ():
+        drawn = next((page for page in images if isinstance(page, Page) and page.atlas), None)
+        return named(drawn.atlas, drawn.cell, drawn.ink) if drawn is not None else None
+    found = _core.form(pixels[0], cell, ink) if pixels else None
+    return atlas_of(font, *found) if found is not None else None  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,9 +410,11 @@ class PlacedBar:
     boxes: tuple[tuple[int, int, int, int], ...]
 
 
-def bars_on(page: Readable) -> list[PlacedBar]:
+def bars_on(page: Readable, font: FontLike | None = None) -> list[PlacedBar]:
     """Where the bars of a page stand, in reading order, told from its pixels alone as :func:`read_back` reads them."""
-    width, height, columns, found = _core.bars(_pixels(page))
+    pixels = _pixels(page)
+    atlas = _reading_atlas([page], [pixels], None, None, font)
+    width, height, columns, found = _core.bars(pixels, atlas.core if atlas is not None else None)
     return [
         PlacedBar(turn, kind, tuple(_boxes(row, column, cells, columns, (width, height))))
         for turn, kind, row, column, cells in found

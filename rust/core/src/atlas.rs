@@ -3,7 +3,7 @@
 //! **The law.** A code point is drawable at a cell and ink only if its pixels (each half of a wide glyph) differ
 //! from those of every other drawable glyph, from blank, from solid black and from every mark. So pixels name what
 //! they show, and a page reads back exactly. Where two code points look alike the first in the font's order
-//! stands; ASCII comes first.
+//! stands; ASCII comes first. Glyphs of other fonts stand under a law that is a little wider: see [`crate::Typeface`].
 
 use std::collections::HashMap;
 use std::fmt;
@@ -129,6 +129,7 @@ pub const MARK_ALPHABET: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHI
 const NONE: Tile = Tile::MAX;
 
 /// The tiles of one cell and ink.
+#[derive(Clone)]
 pub struct Atlas {
     cell: Cell,
     ink: Ink,
@@ -235,8 +236,8 @@ impl Atlas {
         std::iter::once(u32::from(b' ')).chain(self.kinds.iter().filter_map(shown))
     }
 
-    fn build(cell: Cell, ink: Ink) -> Atlas {
-        let metrics = Metrics::new(cell, ink);
+    /// An atlas that holds blank and solid alone.
+    pub(crate) fn empty(cell: Cell, ink: Ink) -> Atlas {
         let white = ink.levels() - 1;
         let mut atlas = Atlas {
             cell,
@@ -256,6 +257,12 @@ impl Atlas {
         atlas.marks.solid = atlas.add(TileKind::Solid, vec![0; cell.area()]);
         atlas.ascii[usize::from(b' ')] = atlas.marks.blank;
         atlas.inverse[usize::from(b' ')] = atlas.marks.solid;
+        atlas
+    }
+
+    fn build(cell: Cell, ink: Ink) -> Atlas {
+        let metrics = Metrics::new(cell, ink);
+        let mut atlas = Atlas::empty(cell, ink);
 
         // Marks and ASCII must all be there: where pixels are taken, the least sure pixels give way.
         for skeleton in font::skeletons() {
@@ -284,18 +291,30 @@ impl Atlas {
 
     /// Adds a mark or an ASCII glyph, with its inverse where it belongs to the mark alphabet.
     fn require(&mut self, kind: TileKind, coverage: &[u8]) {
+        let free = |levels: &[u8]| self.is_free(kind, levels);
+        if let Some(levels) = font::free_levels(coverage, self.ink, free) {
+            self.admit(kind, levels);
+        }
+    }
+
+    /// Whether nothing looks like a mark or an ASCII glyph of these levels, nor like its inverse if it has one.
+    fn is_free(&self, kind: TileKind, levels: &[u8]) -> bool {
+        let taken = |levels: &[u8]| self.by_levels.contains_key(levels);
+        let inverted = self.invert(levels);
+        !taken(levels) && (letter(kind).is_none() || !taken(&inverted) && levels != inverted)
+    }
+
+    fn invert(&self, levels: &[u8]) -> Vec<u8> {
         let white = self.ink.levels() - 1;
-        let invert = |levels: &[u8]| levels.iter().map(|&level| white - level).collect::<Vec<_>>();
-        let letter = match kind {
-            TileKind::Glyph(code) => Some(code as u8).filter(|ascii| MARK_ALPHABET.contains(ascii)),
-            _ => None,
-        };
-        let free = |levels: &[u8]| {
-            let taken = |levels: &[u8]| self.by_levels.contains_key(levels);
-            !taken(levels) && (letter.is_none() || !taken(&invert(levels)) && levels != invert(levels))
-        };
-        let Some(levels) = font::free_levels(coverage, self.ink, free) else { return };
-        let inverted = invert(&levels);
+        levels.iter().map(|&level| white - level).collect()
+    }
+
+    /// Adds a mark or an ASCII glyph of these levels, with its inverse; false if something looks like it.
+    pub(crate) fn admit(&mut self, kind: TileKind, levels: Vec<u8>) -> bool {
+        if !self.is_free(kind, &levels) {
+            return false;
+        }
+        let inverted = self.invert(&levels);
         let tile = self.add(kind, levels);
         match kind {
             TileKind::Newline => self.marks.newline = tile,
@@ -304,9 +323,17 @@ impl Atlas {
             TileKind::Glyph(code) => self.ascii[code as usize] = tile,
             _ => {}
         }
-        if let Some(ascii) = letter {
+        if let Some(ascii) = letter(kind) {
             self.inverse[usize::from(ascii)] = self.add(TileKind::Inverse(ascii), inverted);
         }
+        true
+    }
+
+    /// Whether everything is there that marks are made of.
+    pub(crate) fn has_marks(&self) -> bool {
+        let Marks { newline, tab, hard, .. } = self.marks;
+        let written = MARK_ALPHABET.iter().map(|&ascii| self.inverse[usize::from(ascii)]);
+        [newline, tab, hard].into_iter().chain(written).all(|tile| tile != NONE)
     }
 
     /// Adds a glyph of one or two cells if nothing else looks like it.
@@ -329,6 +356,33 @@ impl Atlas {
         self.others.insert(code, glyph);
     }
 
+    /// Sets how a code point is drawn: a tile of its own, or two that others may have a half in common with.
+    /// False if there is no room for more tiles.
+    pub(crate) fn set(&mut self, code: u32, cells: &[&[u8]]) -> bool {
+        if self.kinds.len() + cells.len() > usize::from(NONE) {
+            return false;
+        }
+        let mut tile = |kind, levels: &[u8]| match self.by_levels.get(levels) {
+            Some(&tile) => tile,
+            None => self.add(kind, levels.to_vec()),
+        };
+        let glyph = match *cells {
+            [left, right] => {
+                Glyph::Wide(tile(TileKind::WideLeft(code), left), tile(TileKind::WideRight(code), right))
+            }
+            _ => Glyph::One(tile(TileKind::Glyph(code), cells[0])),
+        };
+        self.others.insert(code, glyph);
+        true
+    }
+
+    /// The tiles of every code point that is no ASCII, by code point.
+    pub(crate) fn others(&self) -> impl Iterator<Item = (u32, Glyph)> {
+        let mut others: Vec<_> = self.others.iter().map(|(&code, &glyph)| (code, glyph)).collect();
+        others.sort_unstable_by_key(|&(code, _)| code);
+        others.into_iter()
+    }
+
     fn add(&mut self, kind: TileKind, levels: Vec<u8>) -> Tile {
         let tile = self.kinds.len() as Tile;
         self.kinds.push(kind);
@@ -338,5 +392,13 @@ impl Atlas {
         self.levels.extend_from_slice(&levels);
         self.by_levels.insert(levels.into_boxed_slice(), tile);
         tile
+    }
+}
+
+/// The character of the mark alphabet that a glyph shows, if it does.
+fn letter(kind: TileKind) -> Option<u8> {
+    match kind {
+        TileKind::Glyph(code) => Some(code as u8).filter(|ascii| MARK_ALPHABET.contains(ascii)),
+        _ => None,
     }
 }

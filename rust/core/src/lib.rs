@@ -23,9 +23,11 @@ mod png;
 mod readback;
 mod strip;
 mod trained;
+mod typeface;
 
 pub use atlas::{Atlas, BadCell, Cell, Glyph, Ink, Marks, Tile, TileKind};
 pub use grammar::{GRAMMAR, Kind, Lines, Piece, Position, Segment};
 pub use page::{Error, MAX_PIXELS, Options, Page, render};
 pub use png::deflate::Level;
-pub use readback::{Pixels, PlacedBar, ReadError, ReadOptions, Reader, Where, bars, read_back};
+pub use readback::{Pixels, PlacedBar, ReadError, ReadOptions, Reader, Where, bars, form_of, read_back};
+pub use typeface::{BadTypeface, Typeface};

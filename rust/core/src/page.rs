@@ -1,5 +1,5 @@
 //! The loop that joins layout, strips and the container; threads.
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use sha2::{Digest, Sha256};
@@ -12,6 +12,7 @@ use crate::png::deflate::{Deflater, Level};
 use crate::png::rows::{Repeats, Zlib};
 use crate::strip::Strip;
 use crate::trained;
+use crate::typeface::Typeface;
 
 /// Most pixels of a page, drawn or read: 8192 × 8192.
 pub const MAX_PIXELS: u64 = 1 << 26;
@@ -42,6 +43,8 @@ pub struct Options {
     pub first_page: u64,
     /// The turn that the document begins inside of, if its bar stands on an earlier page.
     pub inside: Option<u64>,
+    /// `None`: the font's own glyphs.
+    pub typeface: Option<Arc<Typeface>>,
     /// 0: as many as pay.
     pub threads: usize,
 }
@@ -60,6 +63,7 @@ impl Options {
             level: Level::default(),
             first_page: 1,
             inside: None,
+            typeface: None,
             threads: 0,
         }
     }
@@ -100,6 +104,8 @@ pub enum Error {
     BadText { segment: usize, byte: usize },
     #[error("segment {segment}: an empty text, or a text after a text; merge them first")]
     NotNormal { segment: usize },
+    #[error("the atlas is of another cell or ink")]
+    OtherForm,
 }
 
 /// Draws segments in normal form. The bytes are the same for any number of threads.
@@ -108,7 +114,15 @@ pub fn render(segments: &[Segment<'_>], options: &Options) -> Result<Vec<Page>, 
     if u64::from(width) * u64::from(height) > MAX_PIXELS {
         return Err(Error::PageTooLarge { width, height });
     }
-    let atlas = Atlas::get(options.cell, options.ink);
+    let own;
+    let atlas = match &options.typeface {
+        None => Atlas::get(options.cell, options.ink),
+        Some(typeface) if (typeface.cell(), typeface.ink()) == (options.cell, options.ink) => {
+            own = typeface.atlas(segments);
+            &own
+        }
+        Some(_) => return Err(Error::OtherForm),
+    };
     let form = Form {
         columns: width as usize / options.cell.width as usize,
         rows: height as usize / options.cell.height as usize,

@@ -3,10 +3,12 @@
 //! Shares no code with the layout, only the atlas and the words of the grammar. A page is cut into
 //! cells, each cell is looked up by its pixels, and the first cell of an item decides what it is.
 use std::fmt;
+use std::sync::Arc;
 
 use crate::atlas::{Atlas, Cell, Ink, TileKind};
 use crate::grammar::{self, Kind, LEGEND_PAGE, NAME_MAX, Piece};
 use crate::page::MAX_PIXELS;
+use crate::typeface::{Half, Shown, Typeface};
 
 /// An image in 8-bit grey.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,13 +24,15 @@ pub struct ReadOptions {
     /// `None`: every cell is tried.
     pub cell: Option<Cell>,
     pub ink: Option<Ink>,
+    /// What pages of its cell and ink are read by, in place of the font's own glyphs.
+    pub typeface: Option<Arc<Typeface>>,
     /// Most bytes of text that a reading may give: bounds what a forged count can ask for.
     pub limit: usize,
 }
 
 impl Default for ReadOptions {
     fn default() -> ReadOptions {
-        ReadOptions { cell: None, ink: None, limit: 1 << 30 }
+        ReadOptions { cell: None, ink: None, typeface: None, limit: 1 << 30 }
     }
 }
 
@@ -138,6 +142,12 @@ fn level(ink: Ink, value: u8) -> u8 {
     ((u32::from(value) * steps + 127) / 255) as u8
 }
 
+impl ReadOptions {
+    fn allows(&self, (cell, ink): Form) -> bool {
+        self.cell.is_none_or(|asked| asked == cell) && self.ink.is_none_or(|asked| asked == ink)
+    }
+}
+
 /// Reads pages in the order given; segments are merged over page ends.
 pub fn read_back<'p>(
     pages: impl IntoIterator<Item = &'p Pixels>,
@@ -167,6 +177,12 @@ pub fn bars(pixels: &Pixels, options: &ReadOptions) -> Result<(Cell, Vec<PlacedB
     Ok((cell, reader.out.bars))
 }
 
+/// The first cell and ink, the usual ones first, at which the first row of a page is a legend.
+pub fn form_of(pixels: &Pixels, options: &ReadOptions) -> Option<(Cell, Ink)> {
+    let legend = |form: &Form| Grid::new(1, pixels, *form, None).is_some_and(|grid| grid.has_legend());
+    forms(pixels, options).find(legend)
+}
+
 /// A cell and ink that pages are read at.
 type Form = (Cell, Ink);
 
@@ -190,8 +206,11 @@ impl Reader {
         self.pages += 1;
         let page = self.pages;
         let mut first_error = None;
-        for candidate in self.form.into_iter().chain(forms(pixels, &self.options)) {
-            let Some(grid) = Grid::new(page, pixels, candidate) else { continue };
+        let typeface = self.options.typeface.as_deref();
+        let likely = self.form.or(typeface.map(|typeface| (typeface.cell(), typeface.ink())));
+        let likely = likely.filter(|form| self.options.allows(*form));
+        for candidate in likely.into_iter().chain(forms(pixels, &self.options)) {
+            let Some(grid) = Grid::new(page, pixels, candidate, typeface) else { continue };
             if !grid.has_legend() {
                 continue;
             }
@@ -226,9 +245,24 @@ fn forms<'a>(pixels: &'a Pixels, options: &'a ReadOptions) -> impl Iterator<Item
     let cells = USUAL.into_iter().chain(all.filter(|cell| !USUAL.contains(cell)));
     let cells = cells.filter_map(|(width, height)| Cell::new(width, height).ok());
     cells
-        .filter(|cell| options.cell.is_none_or(|asked| asked == *cell))
         .flat_map(move |cell| inks.into_iter().map(move |ink| (cell, ink)))
-        .filter(|(_, ink)| options.ink.is_none_or(|asked| asked == *ink))
+        .filter(|form| options.allows(*form))
+}
+
+/// What cells are looked up in.
+enum Glyphs<'a> {
+    Own(&'static Atlas),
+    Given(&'a Typeface),
+}
+
+impl Glyphs<'_> {
+    #[inline]
+    fn identify(&self, levels: &[u8]) -> Option<Shown> {
+        match self {
+            Glyphs::Own(atlas) => atlas.identify(levels).map(Shown::Whole),
+            Glyphs::Given(typeface) => typeface.identify(levels),
+        }
+    }
 }
 
 /// A page cut into cells.
@@ -241,15 +275,23 @@ struct Grid<'a> {
     level_of: [u8; 256],
     columns: usize,
     rows: usize,
+    /// What the cells are looked up in, if it is not the font's own atlas.
+    typeface: Option<&'a Typeface>,
 }
 
 impl<'a> Grid<'a> {
-    fn new(page: usize, pixels: &'a Pixels, (cell, ink): Form) -> Option<Grid<'a>> {
+    fn new(
+        page: usize,
+        pixels: &'a Pixels,
+        (cell, ink): Form,
+        typeface: Option<&'a Typeface>,
+    ) -> Option<Grid<'a>> {
+        let typeface = typeface.filter(|typeface| (typeface.cell(), typeface.ink()) == (cell, ink));
         let columns = pixels.width / cell.width as usize;
         let rows = pixels.height / cell.height as usize;
         let long_enough = columns > LEGEND_PAGE.len() && rows > 0;
         let level_of = std::array::from_fn(|value| level(ink, value as u8));
-        long_enough.then_some(Grid { page, pixels, cell, ink, level_of, columns, rows })
+        long_enough.then_some(Grid { page, pixels, cell, ink, level_of, columns, rows, typeface })
     }
 
     /// The levels of the cell at (row, column), row-major.
@@ -280,13 +322,13 @@ impl<'a> Grid<'a> {
         if !outline {
             return false;
         }
-        let atlas = Atlas::get(self.cell, self.ink);
+        let glyphs = self.glyphs();
         let mut letter = |column: usize| {
             self.levels(0, column, buffer);
-            match atlas.identify(buffer)? {
-                TileKind::Glyph(code_point) => char::from_u32(code_point),
-                TileKind::Inverse(ascii) => Some(ascii as char),
-                TileKind::Blank => Some(' '),
+            match glyphs.identify(buffer)? {
+                Shown::Whole(TileKind::Glyph(code_point)) => char::from_u32(code_point),
+                Shown::Whole(TileKind::Inverse(ascii)) => Some(ascii as char),
+                Shown::Whole(TileKind::Blank) => Some(' '),
                 _ => None,
             }
         };
@@ -298,22 +340,33 @@ impl<'a> Grid<'a> {
         named && end > LEGEND_PAGE.len() && (end == self.columns || letter(end) == Some(' '))
     }
 
+    fn glyphs(&self) -> Glyphs<'a> {
+        match self.typeface {
+            Some(typeface) => Glyphs::Given(typeface),
+            None => Glyphs::Own(Atlas::get(self.cell, self.ink)),
+        }
+    }
+
     /// Reads the stream below the legend.
     fn read(&self, out: &mut Out) -> Result<(), ReadError> {
-        let atlas = Atlas::get(self.cell, self.ink);
+        let glyphs = self.glyphs();
         let mut buffer = Vec::new();
         let mut kinds = Vec::with_capacity(self.columns * (self.rows - 1));
         for row in 1..self.rows {
             for column in 0..self.columns {
                 self.levels(row, column, &mut buffer);
-                let kind = atlas.identify(&buffer);
+                let kind = glyphs.identify(&buffer);
                 kinds.push(kind.ok_or(ReadError::NoGlyph(Where { page: self.page, row, column }))?);
             }
         }
         // Whatever is behind the last cell with ink is padding.
-        let end = kinds.iter().rposition(|kind| !matches!(kind, TileKind::Blank)).map_or(0, |last| last + 1);
+        let end = kinds
+            .iter()
+            .rposition(|kind| !matches!(kind, Shown::Whole(TileKind::Blank)))
+            .map_or(0, |last| last + 1);
         kinds.truncate(end);
-        Stream { page: self.page, columns: self.columns, kinds: &kinds, at: 0, out }.read()
+        Stream { page: self.page, columns: self.columns, kinds: &kinds, typeface: self.typeface, at: 0, out }
+            .read()
     }
 }
 
@@ -321,7 +374,8 @@ impl<'a> Grid<'a> {
 struct Stream<'a> {
     page: usize,
     columns: usize,
-    kinds: &'a [TileKind],
+    kinds: &'a [Shown],
+    typeface: Option<&'a Typeface>,
     at: usize,
     out: &'a mut Out,
 }
@@ -335,13 +389,16 @@ impl Stream<'_> {
     fn next(&mut self, first: usize) -> Result<TileKind, ReadError> {
         let kind = *self.kinds.get(self.at).ok_or(ReadError::Cut(self.place(first)))?;
         self.at += 1;
-        Ok(kind)
+        match kind {
+            Shown::Whole(kind) => Ok(kind),
+            Shown::Half(_) => Err(ReadError::BadMark(self.place(first))),
+        }
     }
 
     /// Takes inverse cells while `wanted` holds, at most `most`.
     fn inverse_while(&mut self, most: usize, wanted: impl Fn(u8) -> bool) -> String {
         let mut text = String::new();
-        while let Some(&TileKind::Inverse(ascii)) = self.kinds.get(self.at) {
+        while let Some(&Shown::Whole(TileKind::Inverse(ascii))) = self.kinds.get(self.at) {
             if text.len() == most || !wanted(ascii) {
                 break;
             }
@@ -355,6 +412,13 @@ impl Stream<'_> {
         while let Some(&kind) = self.kinds.get(self.at) {
             let first = self.at;
             let here = self.place(first);
+            let kind = match kind {
+                Shown::Whole(kind) => kind,
+                Shown::Half(left) => {
+                    self.wide(left, here)?;
+                    continue;
+                }
+            };
             match kind {
                 TileKind::Blank => {
                     self.at += 1;
@@ -367,7 +431,9 @@ impl Stream<'_> {
                 TileKind::WideLeft(code_point) => {
                     self.at += 1;
                     let parted = here.column + 1 == self.columns;
-                    if parted || self.kinds.get(self.at) != Some(&TileKind::WideRight(code_point)) {
+                    if parted
+                        || self.kinds.get(self.at) != Some(&Shown::Whole(TileKind::WideRight(code_point)))
+                    {
                         return Err(ReadError::HalfGlyph(here));
                     }
                     self.at += 1;
@@ -384,6 +450,17 @@ impl Stream<'_> {
         Ok(())
     }
 
+    /// A wide glyph by its halves, which others may have too.
+    fn wide(&mut self, left: Half, here: Where) -> Result<(), ReadError> {
+        let right = match self.kinds.get(self.at + 1) {
+            Some(&Shown::Half(right)) if here.column + 1 < self.columns => right,
+            _ => return Err(ReadError::HalfGlyph(here)),
+        };
+        let code_point = self.typeface.and_then(|typeface| typeface.pair(left, right));
+        self.at += 2;
+        self.out.code_point(code_point.ok_or(ReadError::HalfGlyph(here))?, 1, here)
+    }
+
     /// The mark at hand, `count` times over; after a hard line break the rest of the row is padding.
     fn unit(&mut self, count: usize, here: Where) -> Result<(), ReadError> {
         let mark = self.next(self.at)?;
@@ -394,7 +471,7 @@ impl Stream<'_> {
         if mark == TileKind::Hard {
             let next = self.at.next_multiple_of(self.columns);
             let padding = &self.kinds[self.at..next.min(self.kinds.len())];
-            if padding.iter().any(|kind| !matches!(kind, TileKind::Blank)) {
+            if padding.iter().any(|kind| !matches!(kind, Shown::Whole(TileKind::Blank))) {
                 return Err(ReadError::BadMark(self.place(self.at)));
             }
             self.at = next;
@@ -411,8 +488,10 @@ impl Stream<'_> {
         // A count that does not even fit the machine is over any limit.
         let count = digits.parse::<usize>().map_err(|_| self.out.too_long(here))?;
         match self.kinds.get(self.at) {
-            Some(TileKind::Newline | TileKind::Hard | TileKind::Tab) => return self.unit(count, here),
-            Some(TileKind::Inverse(b's')) => self.at += 1,
+            Some(Shown::Whole(TileKind::Newline | TileKind::Hard | TileKind::Tab)) => {
+                return self.unit(count, here);
+            }
+            Some(Shown::Whole(TileKind::Inverse(b's'))) => self.at += 1,
             _ => {}
         }
         self.out.code_point(u32::from(b' '), count, here)

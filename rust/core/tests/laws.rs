@@ -327,7 +327,7 @@ proptest! {
                 grey[y * 60 + x] = level * 85;
             }
         }
-        let known = ReadOptions { cell: Some(cell), ink: Some(Ink::Grey), limit: 1 << 20 };
+        let known = ReadOptions { cell: Some(cell), ink: Some(Ink::Grey), limit: 1 << 20, ..ReadOptions::default() };
         if let Ok(pieces) = read_back(&[Pixels::new(60, 130, grey).unwrap()], &known) {
             prop_assert_eq!(normal(pieces.clone()), pieces);
         }

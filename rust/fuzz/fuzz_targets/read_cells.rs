@@ -25,6 +25,6 @@ fuzz_target!(|cells: &[u8]| {
         }
     }
     let pixels = Pixels::new(stride, rows * height, grey).expect("as many pixels as it says");
-    let known = ReadOptions { cell: Some(cell), ink: Some(Ink::Grey), limit: 1 << 16 };
+    let known = ReadOptions { cell: Some(cell), ink: Some(Ink::Grey), limit: 1 << 16, ..ReadOptions::default() };
     let _ = read_back(&[pixels], &known);
 });

@@ -5,7 +5,7 @@ use microfiche_core::{Cell, Ink, Pixels, ReadOptions, read_back};
 
 fuzz_target!(|file: &[u8]| {
     if let Ok(pixels) = Pixels::from_png(file) {
-        let known = ReadOptions { cell: Cell::new(9, 16).ok(), ink: Some(Ink::Grey), limit: 1 << 20 };
+        let known = ReadOptions { cell: Cell::new(9, 16).ok(), ink: Some(Ink::Grey), limit: 1 << 20, ..ReadOptions::default() };
         let _ = read_back(&[pixels], &known);
     }
 });

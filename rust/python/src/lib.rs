@@ -10,6 +10,8 @@ mod errors {
 
 #[pymodule]
 mod _core {
+    use std::sync::Arc;
+
     use super::*;
     use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
     use pyo3::types::{PyBytes, PyString};
@@ -70,6 +72,68 @@ mod _core {
         }
     }
 
+    /// Every glyph that pages of one cell and ink may hold; see `microfiche.pages.atlas`.
+    #[pyclass(frozen)]
+    struct Atlas(Arc<core::Typeface>);
+
+    #[pymethods]
+    impl Atlas {
+        /// The font's own glyphs, and those of `glyphs` that the law lets in: (code point, cells, width, height, coverage).
+        #[new]
+        fn new(
+            py: Python<'_>,
+            cell: (u32, u32),
+            ink: &str,
+            glyphs: Vec<(u32, usize, usize, usize, PyBackedBytes)>,
+        ) -> PyResult<Atlas> {
+            let (cell, ink) = (to_cell(cell)?, to_ink(ink)?);
+            Ok(Atlas(Arc::new(py.detach(|| {
+                let mut typeface = core::Typeface::own(cell, ink);
+                for (code_point, cells, width, height, coverage) in &glyphs {
+                    typeface.offer(*code_point, *cells, (*width, *height), coverage);
+                }
+                typeface
+            }))))
+        }
+
+        /// Reads what `data` gave.
+        #[staticmethod]
+        fn load(py: Python<'_>, data: PyBackedBytes) -> PyResult<Atlas> {
+            match py.detach(|| core::Typeface::from_bytes(&data)) {
+                Ok(typeface) => Ok(Atlas(Arc::new(typeface))),
+                Err(error) => Err(errors::BadInput::new_err((
+                    error.to_string(),
+                    "atlas",
+                    "give the bytes of an atlas, whole and unchanged",
+                ))),
+            }
+        }
+
+        fn data<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+            let bytes = py.detach(|| self.0.to_bytes());
+            PyBytes::new(py, &bytes)
+        }
+
+        #[getter]
+        fn cell(&self) -> (u8, u8) {
+            (self.0.cell().width, self.0.cell().height)
+        }
+
+        #[getter]
+        fn ink(&self) -> &'static str {
+            ink_name(self.0.ink())
+        }
+
+        /// How many cells a code point takes, 0 if it is written as an escape.
+        fn cells(&self, code_point: u32) -> usize {
+            self.0.cells(code_point).unwrap_or(0)
+        }
+
+        fn drawable(&self) -> Vec<u32> {
+            self.0.drawable().collect()
+        }
+    }
+
     fn to_cell((width, height): (u32, u32)) -> PyResult<core::Cell> {
         core::Cell::new(width, height).map_err(|error| errors::BadInput::new_err((error.to_string(),)))
     }
@@ -84,9 +148,16 @@ mod _core {
         }
     }
 
+    fn ink_name(ink: core::Ink) -> &'static str {
+        match ink {
+            core::Ink::Grey => "grey",
+            core::Ink::Mono => "mono",
+        }
+    }
+
     /// Draws segments in normal form.
     #[pyfunction]
-    #[pyo3(signature = (segments, cell, ink, width, height, grid, min_height, lines, level, first, inside, threads))]
+    #[pyo3(signature = (segments, cell, ink, width, height, grid, min_height, lines, level, first, inside, threads, atlas))]
     #[expect(clippy::too_many_arguments, reason = "the private border of one Python function")]
     fn render(
         py: Python<'_>,
@@ -102,6 +173,7 @@ mod _core {
         first: u64,
         inside: Option<u64>,
         threads: usize,
+        atlas: Option<&Bound<'_, Atlas>>,
     ) -> PyResult<Vec<Sheet>> {
         let options = core::Options {
             cell: to_cell(cell)?,
@@ -129,6 +201,7 @@ mod _core {
             },
             first_page: first,
             inside,
+            typeface: atlas.map(|atlas| atlas.get().0.clone()),
             threads,
         };
         let pages = py.detach(|| {
@@ -169,6 +242,15 @@ mod _core {
         Grey(usize, usize, PyBackedBytes),
     }
 
+    impl Image {
+        fn pixels(&self) -> Result<core::Pixels, core::ReadError> {
+            match self {
+                Image::Png(file) => core::Pixels::from_png(file),
+                Image::Grey(width, height, grey) => core::Pixels::new(*width, *height, grey.to_vec()),
+            }
+        }
+    }
+
     fn read_error(error: core::ReadError, place: String) -> PyErr {
         let cure = match error {
             core::ReadError::Png(_) => "give a PNG file",
@@ -186,20 +268,18 @@ mod _core {
         cell: Option<(u32, u32)>,
         ink: Option<&str>,
         limit: usize,
+        atlas: Option<&Bound<'_, Atlas>>,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let options = core::ReadOptions {
             cell: cell.map(to_cell).transpose()?,
             ink: ink.map(to_ink).transpose()?,
             limit,
+            typeface: atlas.map(|atlas| atlas.get().0.clone()),
         };
         let pieces = py.detach(|| {
             let mut reader = core::Reader::new(options);
             for (index, image) in images.iter().enumerate() {
-                let pixels = match image {
-                    Image::Png(file) => core::Pixels::from_png(file),
-                    Image::Grey(width, height, grey) => core::Pixels::new(*width, *height, grey.to_vec()),
-                };
-                pixels.and_then(|pixels| reader.page(&pixels)).map_err(|error| (index, error))?;
+                image.pixels().and_then(|pixels| reader.page(&pixels)).map_err(|error| (index, error))?;
             }
             Ok(reader.finish())
         });
@@ -224,13 +304,13 @@ mod _core {
     fn bars(
         py: Python<'_>,
         image: Image,
+        atlas: Option<&Bound<'_, Atlas>>,
     ) -> PyResult<(usize, usize, usize, Vec<(u64, String, usize, usize, usize)>)> {
+        let typeface = atlas.map(|atlas| atlas.get().0.clone());
         let found = py.detach(|| {
-            let pixels = match &image {
-                Image::Png(file) => core::Pixels::from_png(file),
-                Image::Grey(width, height, grey) => core::Pixels::new(*width, *height, grey.to_vec()),
-            }?;
-            let (cell, bars) = core::bars(&pixels, &core::ReadOptions::default())?;
+            let pixels = image.pixels()?;
+            let options = core::ReadOptions { typeface, ..core::ReadOptions::default() };
+            let (cell, bars) = core::bars(&pixels, &options)?;
             Ok((usize::from(cell.width), usize::from(cell.height), pixels.width(), bars))
         });
         let (width, height, across, bars) = found.map_err(|error| read_error(error, String::new()))?;
@@ -244,6 +324,24 @@ mod _core {
         let pixels = py.detach(|| core::Pixels::from_png(&png));
         let pixels = pixels.map_err(|error| read_error(error, String::new()))?;
         Ok((pixels.width(), pixels.height(), PyBytes::new(py, pixels.grey())))
+    }
+
+    /// The cell and ink of a page, by its legend.
+    #[pyfunction]
+    fn form(
+        py: Python<'_>,
+        image: Image,
+        cell: Option<(u32, u32)>,
+        ink: Option<&str>,
+    ) -> PyResult<Option<((u8, u8), &'static str)>> {
+        let options = core::ReadOptions {
+            cell: cell.map(to_cell).transpose()?,
+            ink: ink.map(to_ink).transpose()?,
+            ..core::ReadOptions::default()
+        };
+        let pixels = image.pixels().map_err(|error| read_error(error, "image 1".into()))?;
+        let found = py.detach(|| core::form_of(&pixels, &options));
+        Ok(found.map(|(cell, ink)| ((cell.width, cell.height), ink_name(ink))))
     }
 
     /// Whether a code point is drawn as a glyph at a cell and ink.
