@@ -191,7 +191,9 @@ def test_a_compaction_records_what_changed_not_the_history(chat: Conversation) -
     chat.context(model=MODEL, budget=30_000)
     first, second = chat.state().events
     assert len(str(second.payload)) < len(str(first.payload))
-    assert len(str(first.payload)) < 0.1 * len(str([chat.recall(turn) for turn in range(1, 40)]))
+    # The glyphs of the pages are a blob, which the record keeps once.
+    written = {name: value for name, value in first.payload.items() if name != "atlases"}
+    assert len(str(written)) < 0.1 * len(str([chat.recall(turn) for turn in range(1, 40)]))
 
 
 def test_undo_gives_the_turns_back_and_later_passes_spare_them(chat: Conversation) -> None:

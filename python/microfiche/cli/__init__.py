@@ -18,6 +18,7 @@ from .audit import audit
 from .branches import branch, checkpoint, fork, pin, pins, rewind, undo, unpin
 from .compact import compact
 from .files import plain
+from .fonts import fonts
 from .history import import_, log, search, show, tree
 from .models import models
 from .pages import read, render
@@ -61,7 +62,7 @@ def main() -> None:
 
 
 for _command in (
-    *(compact, render, read, models),
+    *(compact, render, read, fonts, models),
     *(import_, log, show, search, tree),
     *(branch, fork, checkpoint, rewind, undo, pin, unpin, pins),
     *(context, shake, recover, retry),

@@ -9,12 +9,13 @@ import click
 
 from microfiche import fit, formats
 from microfiche import models as catalogue
+from microfiche.ladder.budget import Policy
 from microfiche.ladder.plan import Plan
 from microfiche.messages import History, Message, Text, split_turns
 from microfiche.models import FIDELITIES, Fidelity
 
 from .contexts import deliver, tokens
-from .files import STDIN, Target, name_of, read_bytes
+from .files import STDIN, Target, font_option, name_of, read_bytes
 from .passes import Asked, compact_record, system_of, tools_of
 from .receipt import plural
 from .record import is_record
@@ -65,6 +66,7 @@ _EXAMPLE = "microfiche compact session.jsonl --model claude-opus-5 --budget 120k
     help="How well the model has to read the pages: smaller letters hold more.",
 )
 @click.option("--vision/--no-vision", default=None, help="Whether the model reads images.  [default: the catalogue's]")
+@font_option
 @click.option(
     "--system", type=click.Path(path_type=Path), metavar="FILE", help="The system prompt.  [default: SESSION's]"
 )
@@ -90,6 +92,7 @@ def compact(
     wire: str | None,
     fidelity: Fidelity,
     vision: bool | None,
+    fonts: tuple[str, ...],
     system: Path | None,
     tools: Path | None,
     name: str | None,
@@ -110,7 +113,7 @@ def compact(
         for option, given in (("--plan", plan_file), ("--from", source_format), ("--prompt", prompt)):
             if given is not None:
                 raise click.UsageError(f"{option} is not for a record, which knows that by itself")
-        asked = Asked(model, budget, wire, fidelity, vision, system, tools)
+        asked = Asked(model, budget, wire, fidelity, vision, fonts, system, tools)
         compact_record(ctx, session, name, asked, out, dry_run, as_json)
         return
     if name is not None:
@@ -135,6 +138,7 @@ def compact(
         fidelity=fidelity,
         vision=vision,
         format=wire,
+        policy=Policy(font=fonts),
     )
 
     turns = plural(len(split_turns(history.messages)[1]), "turn")

@@ -173,3 +173,12 @@ def size(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple
     if found is None:
         raise click.BadParameter(f"{value!r} is not a width and a height in pixels, such as 9x16")
     return int(found[1]), int(found[2])
+
+
+font_option = click.option(
+    "--font",
+    "fonts",
+    multiple=True,
+    metavar="FONT",
+    help="A font, by name or file, for characters that ours lacks; may be given several times.",
+)

@@ -16,7 +16,7 @@ from microfiche.models import FIDELITIES, Fidelity
 from microfiche.pages.render import Cell, Ink, Level, Lines, Page, Segment, read_back
 from microfiche.pages.render import render as draw_text
 
-from .files import STDIN, Target, name_of, plain, read_bytes, series, size, write_all, write_one
+from .files import STDIN, Target, font_option, name_of, plain, read_bytes, series, size, write_all, write_one
 
 _INKS = ("grey", "mono")
 # A text chunk that every page of ours has behind its header.
@@ -55,6 +55,7 @@ _OWN_CHUNK = b"tEXtmicrofiche\0"
 @click.option("--width", type=click.IntRange(1, 16_384), help="Pixels of a page.  [default: the model's, else 1568]")
 @click.option("--height", type=click.IntRange(1, 16_384), help="Pixels of a page.  [default: the model's, else 784]")
 @click.option("--vision/--no-vision", default=None, help="Whether the model reads images.  [default: the catalogue's]")
+@font_option
 @click.option("--json", "as_json", is_flag=True, help="Print what was drawn as JSON.")
 def render(
     texts: tuple[Path, ...],
@@ -68,6 +69,7 @@ def render(
     width: int | None,
     height: int | None,
     vision: bool | None,
+    fonts: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Draw texts on pages.
@@ -99,6 +101,7 @@ def render(
                 width=width,
                 height=height,
                 vision=vision,
+                font=fonts,
             )
         except NoVision as error:
             raise NoVision(error.what, cure="name a model that does, or give --vision if this one does") from error
@@ -190,19 +193,27 @@ def _is_page(path: Path) -> bool:
 @click.argument("pages", nargs=-1, required=True, metavar="PAGE...", type=click.Path(path_type=Path, allow_dash=True))
 @click.option("--cell", metavar="WxH", callback=size, help="Pixels of one character.  [default: tried out]")
 @click.option("--ink", type=click.Choice(_INKS), help="[default: tried out]")
+@font_option
 @click.option("--marks", is_flag=True, help="Print bars and texts as JSON, one a line.")
 @click.option("--out", type=Target(), metavar="FILE", help="Write there, not to standard output.")
-def read(pages: tuple[Path, ...], cell: Cell | None, ink: Ink | None, marks: bool, out: Path | None) -> None:
+def read(
+    pages: tuple[Path, ...],
+    cell: Cell | None,
+    ink: Ink | None,
+    fonts: tuple[str, ...],
+    marks: bool,
+    out: Path | None,
+) -> None:
     """Read pages back to the text that they were drawn from, exactly and from their pixels alone.
 
     Pages are taken in the order given. A page that another program saved again reads the same as long as
-    it was not scaled or blurred.
+    it was not scaled or blurred. One that was drawn with --font is read with the same.
     """
     images = [(name_of(path), read_bytes(path)) for path in pages]
     try:
-        segments = read_back([image for _, image in images], cell, ink, marks=True)
+        segments = read_back([image for _, image in images], cell, ink, marks=True, font=fonts)
     except BadPage as error:
-        raise _named(error, images, cell, ink) from error
+        raise _named(error, images, cell, ink, fonts) from error
     data = b"".join(_marked(segments)) if marks else _encode("".join(s for s in segments if isinstance(s, str)))
     if out is not None:
         write_one(out, data)
@@ -211,12 +222,18 @@ def read(pages: tuple[Path, ...], cell: Cell | None, ink: Ink | None, marks: boo
         sys.stdout.buffer.flush()
 
 
-def _named(error: BadPage, images: Sequence[tuple[str, bytes]], cell: Cell | None, ink: Ink | None) -> MicroficheError:
+def _named(
+    error: BadPage,
+    images: Sequence[tuple[str, bytes]],
+    cell: Cell | None,
+    ink: Ink | None,
+    fonts: tuple[str, ...],
+) -> MicroficheError:
     """The error with the name of the file it is about: the first that cannot be read by itself."""
     cure = error.cure or "give the pages as they were drawn, in their order"
     for name, image in images:
         try:
-            read_back(image, cell, ink)
+            read_back(image, cell, ink, font=fonts)
         except BadPage as own:
             return BadPage(own.what, name, own.cure or cure)
     return BadPage(error.what, ", ".join(name for name, _ in images[:3]), cure)

@@ -21,7 +21,7 @@ from microfiche.transfer import imported_with, standing_options
 from microfiche.views.window import composition
 
 from .contexts import deliver, tokens
-from .files import Target, plain, print_table, read_bytes, table
+from .files import Target, font_option, plain, print_table, read_bytes, table
 from .record import emit, json_option, name_option, opened, picked, record_argument
 
 
@@ -34,6 +34,7 @@ class Asked:
     wire: str | None
     fidelity: Fidelity
     vision: bool | None
+    fonts: tuple[str, ...]
     system: Path | None
     tools: Path | None
 
@@ -48,6 +49,8 @@ class Asked:
         wire = self.wire or own or found.wire
         options = standing_options(chat, wire)
         options |= {"budget": self.budget, "fidelity": self.fidelity, "vision": self.vision, "format": wire}
+        if self.fonts:
+            options["policy"] = Policy(font=self.fonts)
         if self.system is not None:
             options["system"] = system_of(self.system)
         if self.tools is not None:
@@ -101,6 +104,7 @@ def asking(command: Callable[..., None]) -> Callable[..., None]:
             click.option(
                 "--vision/--no-vision", default=None, help="Whether the model reads images.  [default: the catalogue's]"
             ),
+            font_option,
             click.option(
                 "--system",
                 type=click.Path(path_type=Path),

@@ -75,8 +75,8 @@ def beside(plan: Plan, turns: Sequence[Turn], budget: Budget, policy: Policy, sc
 
 
 def _text(turn: Turn) -> str:
-    results = (result for message in turn.messages for result in message.results)
-    return "".join(each.text for each in (*turn.messages, *results))
+    said = [message.text for message in turn.messages]
+    return "".join((*said, *(result.text for message in turn.messages for result in message.results)))
 
 
 def extend(plan: Plan, source: Source, model: Model, budget: Budget, policy: Policy, scale: Scale, last: int) -> Plan:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 import sys
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -32,11 +33,13 @@ FontLike: TypeAlias = "str | Path | Font | Atlas | Sequence[str | Path | Font]"
 """A font by name or file, several of them (the first that has a character draws it), or an atlas."""
 
 _SUFFIXES = frozenset({".ttf", ".otf", ".ttc", ".otc", ".bdf", ".pcf", ".hex"})
-_PACKED = (".pcf.gz", ".bdf.gz")
+_PACKED = ".pcf.gz"
 
 # Of a cell's height: how high capitals are and how much lies under the baseline, as in our own font.
 _CAPITALS = 0.7
 _BELOW = 0.2
+# Characters that one glyph may stand for: letters of three scripts, in their forms for compatibility.
+_MOST_USES = 8
 # Of an em: what lies under the baseline of Han characters (OpenType's ideographic em-box).
 _BELOW_HAN = 0.12
 
@@ -289,7 +292,10 @@ class _Face:
         del self._face
 
     def _mapped(self) -> list[tuple[int, int]]:
-        return sorted((code, glyph) for code, glyph in self._face.get_chars() if glyph and may_be_drawn(code))
+        """Code points and glyphs; none of a glyph that stands for many, which is a box or a blank."""
+        pairs = [(code, glyph) for code, glyph in self._face.get_chars() if glyph]
+        uses = Counter(glyph for _, glyph in pairs)
+        return sorted((code, glyph) for code, glyph in pairs if uses[glyph] <= _MOST_USES and may_be_drawn(code))
 
     def outlines(self, cell: tuple[int, int]) -> Iterator[Glyph]:
         """Outlines scaled so that capitals are as high as ours, or a wide em fills its cells; each within its cells."""
@@ -312,10 +318,10 @@ class _Face:
         height = above - (face.size.descender >> 6)
         mapped = self._mapped()
         narrow = self._narrow(mapped)
-        missing = self._bitmap(0, narrow, above, height)
+        # No look at glyph 0 here: in these formats it may be any character's.
         for code, glyph in mapped:
             bitmap = self._bitmap(glyph, narrow, above, height)
-            if bitmap is not None and (missing is None or bitmap.pixels != missing.pixels):
+            if bitmap is not None:
                 yield _placed(code, bitmap, cell)
 
     def _narrow(self, mapped: Iterable[tuple[int, int]]) -> int:

@@ -122,8 +122,8 @@ impl Typeface {
     /// Adds a glyph of one or two `cells` by its coverage: 0 white to 255 black, `width` × `height` pixels row by row,
     /// scaled by area to the cells if these have other sides.
     ///
-    /// False if it is not drawable: it has no ink, or pixels that another glyph has, or the code point is ASCII, is
-    /// none or is there already.
+    /// False if it is not drawable: it has no ink, it looks like what it may not, or the code point is ASCII, is none or
+    /// is there already.
     pub fn offer(
         &mut self,
         code: u32,
@@ -149,19 +149,59 @@ impl Typeface {
             fitted.iter().map(|&each| ((u32::from(each) * 64 + 127) / 255) as u8).collect();
         let levels = font::levels(&samples, self.ink());
         if cells == 1 {
-            return self.take(code, levels);
+            return self.take_nudged(code, &samples, levels);
         }
-        let half = |from: usize| -> Vec<u8> {
-            levels.chunks_exact(2 * wide).flat_map(|row| &row[from..from + wide]).copied().collect()
+        let half = |all: &[u8], from: usize| -> Vec<u8> {
+            all.chunks_exact(2 * wide).flat_map(|row| &row[from..from + wide]).copied().collect()
         };
-        let (left, right) = (half(0), half(wide));
         let white = self.ink().levels() - 1;
-        let bare = |levels: &[u8]| levels.iter().all(|&level| level == white);
-        match (bare(&left), bare(&right)) {
-            (false, false) => self.take(code, [left, right].concat()),
-            (true, _) => self.take(code, right),
-            _ => self.take(code, left),
+        let inked = |from: usize| half(&levels, from).iter().any(|&level| level != white);
+        let [left, right] = [0, wide].map(|from| half(&samples, from));
+        let marks = |from: usize| match self.base.identify(&half(&levels, from)) {
+            None | Some(TileKind::Glyph(_) | TileKind::Blank) => false,
+            Some(_) => true,
+        };
+        if marks(0) || marks(wide) {
+            return false;
         }
+        match (inked(0), inked(wide)) {
+            (true, true) => self.take_wide(code, &left, &right),
+            (false, _) => self.take_nudged(code, &right, half(&levels, wide)),
+            _ => self.take_nudged(code, &left, half(&levels, 0)),
+        }
+    }
+
+    /// Adds a glyph of one cell; where another of these fonts looks the same (П in Greek and in Cyrillic), with a pixel
+    /// or two of another level. What looks like blank, a mark or ASCII stays out.
+    fn take_nudged(&mut self, code: u32, samples: &[u8], levels: Vec<u8>) -> bool {
+        if self.base.identify(&levels).is_some() {
+            return false;
+        }
+        let free = |levels: &[u8]| !self.is_whole(levels) && !self.halves.contains_key(levels);
+        match font::free_levels(samples, self.ink(), free) {
+            Some(levels) => self.take(code, levels),
+            None => false,
+        }
+    }
+
+    /// Adds a glyph of two cells, in the same way.
+    fn take_wide(&mut self, code: u32, left: &[u8], right: &[u8]) -> bool {
+        let ink = self.ink();
+        let Some(left) = font::free_levels(left, ink, |levels| !self.is_whole(levels)) else { return false };
+        let before = self.halves.get(&left[..]).copied();
+        let free = |levels: &[u8]| {
+            let pair = before.zip(self.halves.get(levels).copied());
+            !self.is_whole(levels) && pair.is_none_or(|pair| !self.pairs.contains_key(&pair))
+        };
+        match font::free_levels(right, ink, free) {
+            Some(right) => self.take(code, [left, right].concat()),
+            None => false,
+        }
+    }
+
+    /// Whether pixels are those of a tile that is no half of a wide glyph.
+    fn is_whole(&self, levels: &[u8]) -> bool {
+        self.base.identify(levels).is_some() || self.singles.contains_key(levels)
     }
 
     /// Adds a glyph of these levels if the law lets it; the cells of a wide one stand one behind the other.
@@ -175,7 +215,7 @@ impl Typeface {
             self.singles.insert(levels.clone().into(), code);
         } else {
             let (left, right) = levels.split_at(area);
-            if whole(left) || whole(right) {
+            if self.is_whole(left) || self.is_whole(right) {
                 return false;
             }
             let known = (self.halves.get(left).copied(), self.halves.get(right).copied());
