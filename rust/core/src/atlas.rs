@@ -191,6 +191,11 @@ impl Atlas {
         self.ink
     }
 
+    /// Says that marks and ASCII are there: what comes now is something else.
+    pub(crate) fn close_plain(&mut self) {
+        self.plain = self.kinds.len() as Tile;
+    }
+
     /// The first tile that is neither a mark nor ASCII.
     pub(crate) fn plain(&self) -> Tile {
         self.plain
@@ -275,7 +280,7 @@ impl Atlas {
             };
             atlas.require(kind, &skeleton.draw(&metrics)[0]);
         }
-        atlas.plain = atlas.kinds.len() as Tile;
+        atlas.close_plain();
         for skeleton in font::skeletons() {
             if let Name::Code(code) = skeleton.name
                 && code >= 128

@@ -266,6 +266,7 @@ impl Typeface {
     pub(crate) fn atlas(&self, segments: &[Segment<'_>]) -> Atlas {
         let area = self.cell().area();
         let mut atlas = self.base.clone();
+        atlas.close_plain();
         for segment in segments {
             let Segment::Text(mut bytes) = *segment else { continue };
             while let Some(at) = bytes.iter().position(|&byte| byte >= 0x80) {

@@ -106,6 +106,7 @@ impl Word {
 }
 
 /// A code for every symbol, and the header of a block that uses it.
+#[derive(Clone)]
 pub(crate) struct Code {
     literals: [u32; 256],
     /// Two bytes at once, the first in the low half of the index; see [`packed`].
