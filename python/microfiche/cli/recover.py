@@ -11,6 +11,7 @@ from microfiche import formats, recovery
 from microfiche import models as catalogue
 from microfiche.errors import BadInput
 from microfiche.fit import Context
+from microfiche.ladder.budget import Policy
 from microfiche.ladder.plan import Plan
 from microfiche.messages import split_turns
 from microfiche.refusal import Refusal, refusal
@@ -96,6 +97,7 @@ def recover(
         "fidelity": wishes.fidelity,
         "vision": wishes.vision,
         "format": wishes.wire,
+        "policy": Policy(font=wishes.fonts),
     }
     attempt = 2 if again else 1
     context, _ = recovery.recovered(history, told, wishes.model, plan, options, recovery.Learnt(), attempt)
