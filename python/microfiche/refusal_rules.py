@@ -91,6 +91,8 @@ class _Words:
         text = text[:_LONGEST_MESSAGE]
         # A validation error may quote what it was given.
         text = text if quotes else _QUOTED.sub(" ", text)
+        if _SCHEMA.search(text):
+            text = _GIVEN.sub(" ", text)
         if not _is_empty(text) and text not in self.texts:
             self.texts.append(text)
 
@@ -110,6 +112,13 @@ _REASONS = frozenset(
     {"400", "413", "bad request", "payload too large", "content too large", "request entity too large"}
 )
 _QUOTED = re.compile(r'"[^"]{40,}"|input_value=.*', re.DOTALL)
+# An error of schema names what it was given, however short.
+_SCHEMA = re.compile(
+    r"unknown (?:name|field|param|arg)|unrecogni[sz]ed|invalid value|supported values|unexpected (?:key|field|value)|"
+    r"not permitted|not a valid|should be a valid",
+    re.IGNORECASE,
+)
+_GIVEN = re.compile(r"\"[^\"]{0,4000}\"|'[^']{0,4000}'")
 _TORN = re.compile(r'"(?:message|msg|detail|error)"\s*:\s*"((?:[^"\\]|\\.)*)')
 
 
@@ -261,21 +270,27 @@ def _rule(*alternatives: str) -> re.Pattern[str]:
 # Texts are judged in lower case, without quotation marks and thousands separators, one space for any blanks.
 
 _EXCEEDS = (
-    r"(?:exceed\w*|too (?:long|large|many|big)|overflow\w*|over (?:the|its)|not enough|"
-    r"(?:longer|larger|greater|more|bigger|higher) than (?!or equal)|does not fit|doesnt fit)"
+    r"(?:exceed\w*|surpass\w*|too (?:long|large|many|big)|overflow\w*|(?:over|above|beyond) (?:the|its|this)|"
+    r"not enough|(?:longer|larger|greater|more|bigger|higher) than (?!or equal)|"
+    r"(?:does not|doesnt|do not|dont|cannot|no longer) fits?)"
 )
 _CONTEXT = r"(?:context (?:window|length|size|limit)|max_model_len|\bn_ctx\b)"
 _TOKENS = _rule(
     # a thing that is measured in tokens, and that it is too much
     rf"(?:{_CONTEXT}|\btoken (?:limit|count)|\btokens\b|\bprompt\b|\binput\b).{{0,60}}?{_EXCEEDS}",
     rf"\b(?:messages|conversation|history|request)\b (?:is |are |has |have )?{_EXCEEDS}.{{0,40}}?(?:token|context)",
-    r"\b(?:messages|conversation|history) (?:is |are )?too (?:long|large)",
+    r"\b(?:messages?|conversation|history)\b.{0,25}?\btoo (?:long|large)",
+    rf"{_CONTEXT} (?:was |is |has been )?(?:reached|hit)\b",
+    r"(?<!max_)(?<!output_)(?<!completion_)tokens:? \d+ ?> ?(?:[a-z_]{1,20} ){0,3}\d+",
+    r"\d tokens\b.{0,40}?\bbut\b.{0,40}?\d tokens\b",
     rf"{_EXCEEDS}.{{0,60}}?(?:{_CONTEXT}|\btokens?\b|\bprompt\b|\bmodels? (?:maximum|limit))",
     # the limit told, and what was sent
     r"max\w* context (?:length|window|size).{0,20}\b(?:is|of) \d",
     r"max\w* (?:prompt|input|sequence) length.{0,20}\b(?:is|of) \d+.{0,60}?(?:request|result|contain|got|given|but)",
     rf"\b(?:prompt|input)\b.{{0,20}}\b\d+.{{0,60}}?{_CONTEXT}",
     r"\brange of (?:input|prompt) length should be",
+    rf"\breach\w* (?:the |its )?(?:max\w* )?{_CONTEXT}",
+    r"\b\d+ (?:prompt|input) tokens\b.{0,60}?\bcontext\b",
     r"\binputs? (?:tokens.{0,30}?must be <|must (?:have|be) (?:less|fewer|shorter|at most)\b.{0,20}tokens)",
     r"(?:输入|上下文|提示词).{0,12}?(?:超过|超出|过长|超长|超限)",
     # the cure told
@@ -285,7 +300,7 @@ _TOKENS = _rule(
 _TOKEN_CODES = _rule(
     r"context_?(?:length|window|size|limit)_?exceeded",
     r"exceed\w*_context",
-    r"(?:prompt|input)_?(?:tokens_?|length_?|size_?)?(?:too_?(?:large|long)|exceed|limit_?exceeded)",
+    r"(?:prompt|input|messages?)_?(?:tokens_?|length_?|size_?)?(?:too_?(?:large|long)|exceed|limit_?exceeded)",
     r"max\w*_(?:prompt|input|context)_\w*exceeded",
     # Mistral, z.ai
     r"^(?:3051|1261)$",
@@ -299,6 +314,18 @@ _OTHER_LIMITS = _rule(
 )
 _INPUT = _rule(r"\binputs? (?:tokens|length|text)", r"\bprompt\b", r"\bmessages\b", _CONTEXT, r"\binput (?:is )?too")
 _OUTPUT_TOO = _rule(r"(?:length|input|prompt|tokens) (?:\+|and|plus) max_\w*tokens", r"max_\w*tokens (?:\+|and|plus) ")
+# What a filter objects to, a recording, or a name in the request: never the conversation's length.
+_NOT_OURS = _rule(
+    r"safety|moderat|content (?:filter|polic|management)|content_(?:filter|policy)",
+    r"\b(?:audio|video|pdf|recording)s?\b(?!.*\btokens\b)",
+    rf"\bnames? (?:is |are )?{_EXCEEDS}",
+)
+# A server that fails says many things; these mean one.
+_WINDOW_EXCEEDED = _rule(
+    rf"{_CONTEXT}.{{0,30}}?{_EXCEEDS}",
+    rf"{_EXCEEDS}.{{0,30}}?{_CONTEXT}",
+    r"\b(?:input|prompt) is too large to process",
+)
 _BELOW_ZERO = re.compile(r"max_\w*tokens must be at least 1, got -(\d+)")
 
 _BYTE_CODES = _rule(r"^(?:request|payload|content|body|request_?entity|request_body)_?too_?large(?:$|_?error|_after_)")
@@ -318,14 +345,16 @@ _GRPC = re.compile(r"received message larger than max \((\d{1,15}) vs\.? (\d{1,1
 
 _IMAGE = re.compile(r"\b(?:image|picture|photo)s?\b")
 _IMAGE_COUNT = _rule(
-    r"too many images",
+    r"too many images?\b",
     r"\bimages? count",
     r"\b(?:number|amount|count) of images",
-    r"(?:at most|up to|maximum(?: of)?|max|limit of|limit is|only) \d+ images?\b",
+    r"(?:at most|up to|no more than|maximum(?: of)?|max|limit of|limit is|only) \d+ (?:image|picture|photo)s?\b",
     r"\d+ images? (?:\w+ ){0,3}exceed",
     r"images per (?:request|prompt)",
 )
+_IMAGE_COUNT_CODES = _rule(r"too_?many_?images|image_?count|max_?images")
 _IMAGE_SIDES = _rule(r"dimension", r"pixel", r"\d ?px\b", r"\bsides?\b", r"resolution", r"\bwidth\b", r"\bheight\b")
+_BOX = re.compile(r"(?<!\d)(\d{1,6}) ?[x×] ?\d{1,6}(?!\d)")
 _IMAGE_LARGE = re.compile(r"\bimages? (?:size |file |data )?(?:is |are )?(?:too (?:large|big)|exceeds)")
 _BOUNDED = _rule(_EXCEEDS, r"\bmax(?:imum)?\b", r"at most", r"up to", r"\blimit", r"\d ?> ?\d", r"\bonly\b", r"within")
 _NOT_TOO_LARGE = _rule(r"at least \d", r"too small", r"not support", r"minimum")
@@ -372,12 +401,19 @@ def _judge(status: int | None, words: _Words) -> Refusal | None:
     if status is None or 200 <= status < 300:
         status = words.status
     text = _normal(" ; ".join(words.texts))
+    for code in words.codes:
+        if code.isdecimal():
+            text = text.replace(f"({code})", " ")
     if message := _GRPC.search(text):
         return Refusal("bytes", int(message[1]), int(message[2]))
     if status == 429 or _RATE.search(text) or any(_RATE_CODES.search(code) for code in words.codes):
         return _rate(text)
     failing = status is not None and 500 <= status < 600
-    if not (status in (None, 400, 413, 422) or failing) or _ACCESS.search(text):
+    if not (status in (None, 400, 413, 422, 424) or failing) or _ACCESS.search(text):
+        return None
+    if not any(_TOKEN_CODES.search(code) for code in words.codes) and any(
+        _NOT_OURS.search(each) for each in (*words.codes, text)
+    ):
         return None
     if words.codes & {"string_above_max_length", "array_above_max_length"}:
         # Characters or items: no number to learn a window from. In any other field it is an error of schema.
@@ -386,10 +422,12 @@ def _judge(status: int | None, words: _Words) -> Refusal | None:
         return _of_tokens(text, words.numbers)
     if failing:
         # A server that fails says many things; a window told in numbers is meant.
-        found = _of_tokens(text, {}) if _means_tokens(text) else None
-        return found if found and found.limit else None
+        found = _of_tokens(text, {}) if _means_tokens(text) or _WINDOW_EXCEEDED.search(text) else None
+        return found if found and (found.limit or _WINDOW_EXCEEDED.search(text)) else None
     if words.empty and status in (400, 413):
         return Refusal("tokens")
+    if any(_IMAGE_COUNT_CODES.search(code) for code in words.codes):
+        return _of_images(f"too many images ; {text}")
     if "image_dimensions_too_large" in words.codes:
         return Refusal("image_dimensions", limit=words.numbers.get("max_side_length_pixels"))
     if _IMAGE.search(text) and (found := _of_images(text)):
@@ -447,7 +485,9 @@ def _of_tokens(text: str, told: Mapping[str, int]) -> Refusal:
 def _of_images(text: str) -> Refusal | None:
     if _NOT_TOO_LARGE.search(text) and not re.search(_EXCEEDS, text):
         return None
-    used, limit, _ = _numbers(text)
+    used, limit, _ = _numbers(_BOX.sub(r"\1", text))
+    if used is not None and limit is not None and used <= limit:
+        used = None  # which of the images it is
     if _IMAGE_COUNT.search(text):
         return Refusal("image_count", used, limit)
     if "token" in text or not _BOUNDED.search(text):
@@ -480,11 +520,13 @@ _QUOTES = {ord(mark): None for mark in "`'\"‘’“”"}
 
 _NUMBER = re.compile(r"(?<![\w.\[/-])(\d{1,15}(?:\.\d{1,3}(?=[ kmg]))?)(?: ?(k|m|[kmg]i?b)\b)?(?![\w/]|\.\d|-\d)")
 _SCALE = {"k": 10**3, "m": 10**6, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+_KEEP = re.compile(r"\bn_keep\W{1,3}(\d{1,15})\W{1,4}=? ?n_ctx\W{1,3}(\d{1,15})")
 _SUM = re.compile(r"(?<!\d)(\d{1,15}) ?\+ ?(\d{1,15}) ?> ?(\d{1,15})")
-_MORE = re.compile(r"(?<![\w.])(\d{1,15})(?: ?[a-z]{1,10})? ?> ?(\d{1,15})\b(?! ?[-+] ?\d)")
+_MORE = re.compile(r"(?<![\w.])(\d{1,15})(?: ?[a-z]{1,10})? ?> ?(?:[a-z_]{1,20} ){0,3}(\d{1,15})\b(?! ?[-+] ?\d)")
 _LIMIT_BEFORE = re.compile(
-    r"\b(?:max(?:imum|length|_\w+)?|limit\w*|exceed\w*|windows?|length of|size is|context (?:length|size)|allowed|"
-    r"at most|up to|only|cannot be|<=?|(?:larger|longer|greater|more|less|fewer) than|supports?)(?!\w)"
+    r"\b(?:max(?:imum|length|_\w+)?|limit\w*|exceed\w*|surpass\w*|windows?|length of|size is|context (?:length|size)|"
+    r"context of|allowed|at most|up to|only|below|under|holds|cannot be|<=?|"
+    r"(?:larger|longer|greater|more|less|fewer|smaller) than|supports?)(?!\w)"
     r"|<=? ?$|最大|限制|上限"
 )
 _USED_BEFORE = re.compile(
@@ -504,7 +546,7 @@ def _numbers(text: str) -> tuple[int | None, int | None, int | None]:
     """Input, limit and output as told in the words around each number."""
     if total := _SUM.search(text):
         return int(total[1]), int(total[3]), int(total[2])
-    if more := _MORE.search(text):
+    if more := _KEEP.search(text) or _MORE.search(text):
         return int(more[1]), int(more[2]), None
     used: list[int] = []
     parts: list[int] = []
