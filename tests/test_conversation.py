@@ -359,11 +359,12 @@ def test_a_switch_of_models_makes_a_new_plan(chat: Conversation) -> None:
 
 def test_a_pass_over_a_path_that_skips_numbers(chat: Conversation) -> None:
     grown(chat, 10)
+    chat.append({"role": "assistant", "content": "Two ways from here."})
     chat.checkpoint("here")
     grown(chat, 8, first=10)
     chat.rewind("here", report="no use " * 100)
     fit = chat.compact(model=MODEL, budget=9_000)
-    assert fit.plan.archive is not None and fit.plan.archive.last == 11
+    assert fit.plan.archive is not None and fit.plan.archive.last == 12
     # The plan holds for the pass after it.
     chat.append({"role": "assistant", "content": "Then the cache."})
     assert chat.context(model=MODEL, budget=9_000).plan.archive == fit.plan.archive
