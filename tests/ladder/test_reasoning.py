@@ -15,6 +15,8 @@ from microfiche import formats
 from microfiche.ladder.plan import Plan
 from microfiche.ladder.reasoning import HOLLOW, thoughts, without
 from microfiche.messages import History, Message, Reasoning, Text, ToolCall, Turn
+from microfiche.testing import Judge
+from microfiche.testing.anthropic import sign
 
 MODELS = {
     "anthropic": "claude-opus-5",
@@ -155,6 +157,35 @@ def test_items_lose_the_ids_that_stand_or_fall_with_their_reasoning() -> None:
     ]
     said = [[item for item in each if item.get("role") == "user"] for each in (items, fit.messages)]
     assert said[0] == said[1]
+
+
+RUNGS = ("elide", "images", "reasoning", "snapshot", "newest", "omit")
+
+
+@pytest.mark.parametrize("words", [None, "behind the results", "joined to the results"])
+@pytest.mark.parametrize("rung", [*RUNGS, "all"])
+def test_the_answer_being_answered_keeps_its_reasoning_in_every_rung(rung: str, words: str | None) -> None:
+    """Kind: "a final assistant message must start with a thinking block", after a pass had moved or dropped it."""
+    told = story(4, 5).uses(("run", {"command": "dump"}, code(77, 60_000)), thinking=f"last {THOUGHT}")
+    if words is not None:
+        told.user(words, joined=words.startswith("joined"))
+    messages = told.native("anthropic")
+    signed = [block for m in messages for block in m["content"] if isinstance(block, dict) and "signature" in block]
+    for block in signed:
+        block["signature"] = sign(block["thinking"])
+    body = {"messages": messages, "max_tokens": 3_000, "thinking": {"type": "enabled", "budget_tokens": 2_000}}
+    total = mf.count(body, model="claude-haiku-4-5")
+    chosen = RUNGS if rung == "all" else (rung, "newest", "omit") if rung != "newest" else ("newest", "omit")
+    fitted = 0
+    for share in (0.95, 0.7, 0.4, 0.2):
+        budget = int(share * total)
+        policy = mf.Policy(rungs=chosen, tail_tokens=1)
+        fit = mf.compact(body, model="claude-haiku-4-5", budget=budget, policy=policy)
+        assert Judge(window=int(1.1 * budget) + 3_200).check("anthropic", fit.request, "claude-haiku-4-5") is None
+        answer = next(m for m in reversed(fit.messages) if m["role"] == "assistant")
+        assert answer["content"][0] == signed[-1]
+        fitted += bool(fit.plan)
+    assert fitted == 4
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,13 @@ MODELS = {
     "openai_responses": ("gpt-5.6-sol", "gpt-5.2", "gpt-6-sol"),
     "gemini": ("gemini-3.6-flash", "gemini-2.5-flash", "gemini-4-argon"),
 }
-RUNGS = (("elide", "images", "snapshot", "omit"), ("elide", "images", "omit"), ("snapshot", "omit"), ("omit",))
+RUNGS = (
+    ("elide", "images", "reasoning", "snapshot", "newest", "omit"),
+    ("elide", "images", "omit"),
+    ("reasoning", "omit"),
+    ("snapshot", "omit"),
+    ("omit",),
+)
 SHARES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.3)
 
 # How much more than the estimate the judge's own prices may come to. The highest measured is 1.06.
