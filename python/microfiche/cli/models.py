@@ -10,7 +10,8 @@ from typing import Any
 import click
 
 from microfiche import models as catalogue
-from microfiche.models import FIDELITIES, Model
+from microfiche.models import FIDELITIES, Model, Reading
+from microfiche.models.evidence import reasoning
 
 from .files import plain, print_table, table
 
@@ -77,10 +78,12 @@ def _explained(model: Model) -> Iterator[tuple[str, str]]:
     yield "images", _images(model)
     ratio = float(model.bytes_per_token)
     yield "tokens", f"estimated as UTF-8 bytes / {ratio:g}; images by the rule {model.regime.name}"
-    for fidelity in FIDELITIES if model.vision else ():
-        yield fidelity, _page(model, fidelity)
-    if model.readings:
-        yield "readings", model.readings
+    for reading in model.readings:
+        yield "reading", f"{reading}{_grades(reading)}"
+    if model.vision:
+        for fidelity, why in reasoning(model.readings, model.cells):
+            yield fidelity, why
+            yield "", _page(model, fidelity)
     yield "source", model.source or "none"
     yield "as of", model.date or "unknown"
     if model.unverified:
@@ -111,24 +114,24 @@ def _images(model: Model) -> str:
     return ", ".join(limits)
 
 
+def _grades(reading: Reading) -> str:
+    grades = [fidelity for fidelity in FIDELITIES if fidelity in reading.grades]
+    return f" ({', '.join(grades)})" if grades else " (no grade)"
+
+
 def _page(model: Model, fidelity: catalogue.Fidelity) -> str:
     cell = catalogue.cell_for(model, fidelity)
     page = catalogue.page(model, cell)
     pays = catalogue.never_pays(model, cell)
     worth = f"; {pays}" if pays else f", {float(catalogue.cost_ratio(model, cell)):.0%} of its text's tokens"
-    evidence = f"; {cell.evidence}" if cell.evidence else ""
-    dated = f" ({cell.date})" if cell.date else ""
-    return (
-        f"cell {cell} {cell.ink} ({cell.grade}): a page of {page.width}x{page.height} px holds {page.capacity:,} "
-        f"cells for {page.tokens:,} tokens{worth}{evidence}{dated}"
-    )
+    return f"a page of {page.width}x{page.height} px holds {page.capacity:,} cells for {page.tokens:,} tokens{worth}"
 
 
 def _data(model: Model) -> dict[str, Any]:
     """A model as plain data, with the page of each fidelity if it reads images."""
     plain_fields = (
         "name", "id", "provider", "match", "wire", "line", "version", "vision", "context_window", "max_output",
-        "images_per_request", "max_side", "image_bytes", "request_bytes", "readings", "source", "date", "unverified",
+        "images_per_request", "max_side", "image_bytes", "request_bytes", "source", "date", "unverified",
     )  # fmt: skip
     data: dict[str, Any] = {name: getattr(model, name) for name in plain_fields}
     data["regime"] = model.regime.name
@@ -136,6 +139,7 @@ def _data(model: Model) -> dict[str, Any]:
     data["image_roles"] = sorted(model.image_roles)
     data["many_images"] = None if model.many_images is None else asdict(model.many_images)
     data["prices"] = asdict(model.prices)
+    data["readings"] = [asdict(each) | {"grades": sorted(each.grades)} for each in model.readings]
     data["cells"] = {fidelity: asdict(model.cells[fidelity]) for fidelity in FIDELITIES}
     if model.vision:
         pages = {fidelity: catalogue.page(model, model.cells[fidelity]) for fidelity in FIDELITIES}

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from .billing import image_tokens, rejects, resized, seen, side_limit
 from .catalogue import (
-    FIDELITIES,
-    Cell,
-    Fidelity,
     ManyImages,
     Model,
     Prices,
@@ -16,6 +13,7 @@ from .catalogue import (
     find,
     regimes,
 )
+from .evidence import FIDELITIES, Cell, Fidelity, Reading
 from .geometry import Geometry, cost_ratio, hug, never_pays, page
 from .tokens import Ruler, cost
 
@@ -27,6 +25,7 @@ __all__ = [
     "ManyImages",
     "Model",
     "Prices",
+    "Reading",
     "Regime",
     "Ruler",
     "catalogue",

@@ -10,34 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from microfiche.errors import BadInput
 
+from .evidence import FIDELITIES, Cell, Fidelity, Reading, cells_of, reading_of, user_readings
 from .names import Name, parse
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
 Wire = Literal["anthropic", "openai_chat", "openai_responses", "gemini"]
-Fidelity = Literal["exact", "working", "gist"]
-Ink = Literal["grey", "mono"]
-FIDELITIES: tuple[Fidelity, ...] = ("exact", "working", "gist")
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """The pixels of one character, ``width`` × ``height``, and why a model is given them.
-
-    ``grade`` is ``measured`` where ``evidence`` is a reading by this very model, ``default``
-    otherwise; ``date`` is the month of the reading.
-    """
-
-    width: int
-    height: int
-    ink: Ink = "grey"
-    evidence: str = ""
-    date: str = ""
-    grade: Literal["measured", "default"] = "default"
-
-    def __str__(self) -> str:
-        return f"{self.width}x{self.height}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +79,7 @@ class Model:
     image in bytes of base64, ``request_bytes`` the largest request body. ``image_roles`` are the
     places that may hold images: ``user``, and ``tool`` for results, as far as the wire has room for it.
     ``bytes_per_token`` is the UTF-8 bytes that an estimate counts as one token. ``cells`` gives the
-    cell for each fidelity; ``readings`` what else is known of its eyes.
+    cell for each fidelity, as it follows from ``readings`` (:mod:`.evidence`), the catalogue's and the user's own.
     """
 
     name: str
@@ -123,7 +102,7 @@ class Model:
     image_bytes: int | None = None
     request_bytes: int | None = None
     image_roles: frozenset[str] = frozenset({"user"})
-    readings: str = ""
+    readings: tuple[Reading, ...] = field(repr=False, default=())
     source: str = ""
     date: str = ""
     unverified: str | None = None
@@ -145,10 +124,17 @@ def find(name: str, vision: bool | None = None) -> Model:
 
     A name older than every row of its line, or of no line, of a provider that the name tells: match
     ``family``, ``vision`` unknown. Any other name: match ``unknown``, ``vision`` false.
-    ``vision`` overrides what the catalogue says; the caller answers for it.
+    ``vision`` overrides what the catalogue says; the caller answers for it. The user's own readings of exactly this
+    model (:func:`.evidence.user_readings`) count like the catalogue's; what was read from pages has vision.
     """
-    model = _look_up(parse(name))
+    asked = parse(name)
+    model = _look_up(asked)
     changes: dict[str, Any] = {"name": name}
+    own = user_readings().get(asked.bare, ())
+    if own:
+        readings = (model.readings if model.match == "exact" else ()) + own
+        changes |= {"readings": readings, "cells": cells_of(readings, _data().default_cell)}
+        changes |= {"vision": True} if not model.known else {}
     if vision is not None:
         changes["vision"] = vision
     return replace(model, **changes)
@@ -167,9 +153,7 @@ def regimes() -> tuple[Regime, ...]:
 def cell_for(model: Model, fidelity: Fidelity = "exact") -> Cell:
     """The smallest cell that ``model`` is known to read at ``fidelity``, 9×16 grey where nothing is known.
 
-    ``exact`` asks for 95 % of at least 40 lines read without a fault (or as large a published
-    battery), ``working`` for readings that put ordinary lines within reach, ``gist`` for 90 % of
-    questions on content. Raises :class:`~microfiche.errors.BadInput` for another word.
+    What each grade asks for is told in :mod:`.evidence`. Raises :class:`~microfiche.errors.BadInput` for another word.
     """
     if fidelity not in FIDELITIES:
         raise BadInput(f'no fidelity "{fidelity}"', "fidelity", f"it is one of {', '.join(FIDELITIES)}")
@@ -190,7 +174,7 @@ def _data() -> _Data:
 
     raw = json.loads(Path(__file__).with_name("catalogue.json").read_text("utf-8"))
     regimes = {name: Regime(name, **{**row, "page": tuple(row["page"])}) for name, row in raw["regimes"].items()}
-    cell = _cell(raw["default_cell"], "default")
+    cell = Cell(**{**raw["default_cell"], "grade": "default"})
     rows = []
     for row in raw["models"]:
         name = parse(row["id"])
@@ -198,11 +182,6 @@ def _data() -> _Data:
             name = name._replace(version=tuple(row["version"]))
         rows.append((_model(raw, regimes, cell, name, row), name))
     return _Data(raw, regimes, cell, tuple(rows))
-
-
-def _cell(found: dict[str, Any], grade: Literal["measured", "default"]) -> Cell:
-    width, height = found["cell"]
-    return Cell(width, height, found["ink"], found["evidence"], found["date"], grade)
 
 
 def _provider(raw: dict[str, Any], line: str) -> str:
@@ -227,9 +206,7 @@ def _model(raw: dict[str, Any], regimes: dict[str, Regime], default: Cell, name:
     prices = dict(row.get("prices", {}))
     threshold, above = prices.pop("above", (None, None))
     many = provider["many_images"]
-    cells: dict[Fidelity, Cell] = dict.fromkeys(FIDELITIES, default)
-    for fidelity, found in row.get("cells", {}).items():
-        cells[fidelity] = _cell(found, "measured")
+    readings = tuple(reading_of(each, f"catalogue, {row['id']}") for each in row.get("readings", ()))
     sources = (row.get("source"), provider["source"], regime.source)
     return Model(
         name=name.bare,
@@ -242,7 +219,7 @@ def _model(raw: dict[str, Any], regimes: dict[str, Regime], default: Cell, name:
         regime=regime,
         vision=row["vision"] if row else False if provider_name == "unknown" else None,
         bytes_per_token=Fraction(tier["bytes_per_token"]),
-        cells=cells,
+        cells=cells_of(readings, default),
         context_window=row.get("context_window"),
         max_output=row.get("max_output"),
         prices=Prices(**prices, threshold=threshold, input_above=above),
@@ -252,7 +229,7 @@ def _model(raw: dict[str, Any], regimes: dict[str, Regime], default: Cell, name:
         image_bytes=provider["image_bytes"],
         request_bytes=provider["request_bytes"],
         image_roles=frozenset(row.get("image_roles", provider["image_roles"])),
-        readings=row.get("readings", ""),
+        readings=readings,
         source="; ".join(source for source in sources if source),
         date=row.get("date", raw["as_of"]),
         unverified=row.get("unverified"),
@@ -294,7 +271,7 @@ def _newest(data: _Data, name: Name) -> Model | None:
             "bytes_per_token": fresh.bytes_per_token,
             "image_roles": fresh.image_roles,
         }
-    return replace(model, match="older", cells=dict.fromkeys(FIDELITIES, data.default_cell), **changes)
+    return replace(model, match="older", cells=dict.fromkeys(FIDELITIES, data.default_cell), readings=(), **changes)
 
 
 def _hosted(data: _Data, model: Model, hosts: tuple[str, ...]) -> Model:

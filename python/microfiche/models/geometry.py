@@ -16,7 +16,8 @@ from .billing import side_limit, view
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from .catalogue import Cell, Model, Regime
+    from .catalogue import Model, Regime
+    from .evidence import Cell
 
 # A page must hold its longest mark and the legend's first items (docs/page-format.md).
 LEAST_COLUMNS = 12
