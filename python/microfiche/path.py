@@ -92,7 +92,7 @@ class Sheet(NamedTuple):
             turns=tuple(turn for turn in turns if first <= turn <= last),
             escapes={},
             cells=0,
-            digest=self.digest,
+            known_digest=self.digest,
         )
 
 

@@ -38,6 +38,8 @@ class Form:
             min_height=self.least,
             first=first,
             atlas=atlas.named(self.atlas, self.cell, self.ink),
+            # A plan and a context hold the pages' identities.
+            digests=True,
         )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
 
 import microfiche._core as _core
 from microfiche import models
@@ -74,8 +74,7 @@ class Page:
     the characters that the font does not have and that stand as their code points.
     ``atlas`` is the digest of the atlas that it is drawn by, empty for our own font.
     ``cells`` is how many cells under the legend are in use. ``tokens`` is what the model it was
-    drawn for bills for it, 0 without a model. ``digest`` is SHA-256 (hex) of its packed scanlines
-    before PNG filters: with width, height and ink it is the page's identity, whatever its encoding.
+    drawn for bills for it, 0 without a model. ``known_digest`` is :attr:`digest` where it is known.
     """
 
     png: bytes = field(repr=False)
@@ -90,9 +89,20 @@ class Page:
     turns: tuple[int, ...]
     escapes: dict[str, int] = field(hash=False)
     cells: int
-    digest: str
     tokens: int = 0
     atlas: str = ""
+    known_digest: str | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 (hex) of the packed scanlines before PNG filters.
+
+        With width, height and ink it is the page's identity, whatever its encoding. Where the page was drawn
+        without it, it is read from the file when it is first asked for.
+        """
+        if self.known_digest is None:
+            object.__setattr__(self, "known_digest", _core.digest(self.png).hex())
+        return cast(str, self.known_digest)
 
     @property
     def text(self) -> str:
@@ -154,6 +164,7 @@ def draw(
     level: Level = "default",
     first: int = 1,
     inside: int | None = None,
+    digests: bool = False,
     threads: int = 0,
     atlas: Atlas | None = None,
 ) -> list[Page]:
@@ -163,7 +174,8 @@ def draw(
     rounded up to a multiple of ``grid`` pixels and at least ``min_height``; with ``grid=0`` it is
     full height too. ``lines="hard"`` begins a new row after each line break. ``first`` numbers the
     first page; ``inside`` is the turn that the text before the first bar belongs to, if any.
-    ``level`` trades time for bytes, never pixels; ``threads`` (0: as many as pay) changes neither.
+    ``level`` trades time for bytes, never pixels; ``digests`` makes the pages' digests on the way, where they
+    are wanted anyway; ``threads`` (0: as many as pay) changes neither.
     ``atlas`` holds the glyphs of another font beside our own (see :mod:`.fonts`).
 
     Raises :class:`~microfiche.errors.PageTooSmall` for fewer than 12 columns or 96 cells under the
@@ -189,6 +201,7 @@ def draw(
         level,
         first,
         inside,
+        digests,
         max(threads, 0),
         atlas.core if atlas is not None else None,
     )
@@ -208,7 +221,7 @@ def draw(
             turns=tuple(sheet.turns),
             escapes={chr(code_point): count for code_point, count in sheet.escapes},
             cells=sheet.cells,
-            digest=bytes(sheet.digest).hex(),
+            known_digest=None if sheet.digest is None else bytes(sheet.digest).hex(),
             atlas=atlas.digest if atlas is not None else "",
         )
         for sheet in sheets

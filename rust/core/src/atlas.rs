@@ -11,6 +11,7 @@ use std::sync::OnceLock;
 
 use crate::font::{self, Metrics, Name, construct};
 use crate::png::huffman::Code;
+use crate::strip::Stencil;
 use crate::trained;
 
 /// How pixels are inked.
@@ -143,6 +144,7 @@ pub struct Atlas {
     marks: Marks,
     /// Tiles from here on are neither marks nor ASCII.
     plain: Tile,
+    stencil: OnceLock<Stencil>,
     code: OnceLock<Code>,
 }
 
@@ -201,6 +203,11 @@ impl Atlas {
         self.plain
     }
 
+    /// What rows of cells are drawn from, made at its first use.
+    pub(crate) fn stencil(&self) -> &Stencil {
+        self.stencil.get_or_init(|| Stencil::new(self))
+    }
+
     /// What the fastest level writes pages of this atlas with, made at its first use.
     pub(crate) fn code(&self) -> &Code {
         self.code.get_or_init(|| trained::code(self))
@@ -256,6 +263,7 @@ impl Atlas {
             inverse: [NONE; 128],
             marks: Marks { newline: NONE, tab: NONE, hard: NONE, solid: NONE, blank: NONE },
             plain: 0,
+            stencil: OnceLock::new(),
             code: OnceLock::new(),
         };
         atlas.marks.blank = atlas.add(TileKind::Blank, vec![white; cell.area()]);
@@ -390,6 +398,8 @@ impl Atlas {
 
     fn add(&mut self, kind: TileKind, levels: Vec<u8>) -> Tile {
         let tile = self.kinds.len() as Tile;
+        // A copy of an atlas in use may grow.
+        self.stencil.take();
         self.kinds.push(kind);
         for row in levels.chunks(usize::from(self.cell.width)) {
             self.rows.push(row.iter().fold(0, |bits, &level| bits << self.ink.bits() | u32::from(level)));

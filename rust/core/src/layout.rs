@@ -58,12 +58,12 @@ pub(crate) struct Form {
     pub inside: Option<u64>,
 }
 
-/// Lays `segments` out and hands each finished sheet to `sink`.
+/// Lays `segments` out and hands each finished sheet to `sink`, which gives back a buffer to use again.
 pub(crate) fn lay_out(
     segments: &[Segment<'_>],
     atlas: &Atlas,
     form: &Form,
-    sink: impl FnMut(Sheet) -> Result<(), Error>,
+    sink: impl FnMut(Sheet) -> Result<Vec<Tile>, Error>,
 ) -> Result<(), Error> {
     if form.columns < COLUMNS_MIN || form.columns * form.rows.saturating_sub(1) < CELLS_MIN {
         return Err(Error::PageTooSmall { columns: form.columns, rows: form.rows });
@@ -137,9 +137,10 @@ struct Writer<'a, S> {
     escapes: BTreeMap<u32, u64>,
 }
 
-impl<S: FnMut(Sheet) -> Result<(), Error>> Writer<'_, S> {
+impl<S: FnMut(Sheet) -> Result<Vec<Tile>, Error>> Writer<'_, S> {
     fn open(&mut self) {
-        self.tiles = vec![self.atlas.marks().blank; self.form.columns * self.form.rows];
+        self.tiles.clear();
+        self.tiles.resize(self.form.columns * self.form.rows, self.atlas.marks().blank);
         self.at = self.form.columns;
     }
 
@@ -341,7 +342,8 @@ impl<S: FnMut(Sheet) -> Result<(), Error>> Writer<'_, S> {
         };
         self.number = self.number.saturating_add(1);
         self.start = end;
-        (self.sink)(sheet)
+        self.tiles = (self.sink)(sheet)?;
+        Ok(())
     }
 
     /// The cells of row 0: items in order while they fit whole.
@@ -438,7 +440,7 @@ mod tests {
                 }
             }
             pages.push(text.trim_end_matches('·').to_owned());
-            Ok(())
+            Ok(sheet.tiles)
         })
         .unwrap();
         pages

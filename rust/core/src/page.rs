@@ -10,6 +10,7 @@ use crate::layout::{Form, Place, Sheet, lay_out};
 use crate::png::Container;
 use crate::png::deflate::{Deflater, Level};
 use crate::png::rows::{Repeats, Zlib};
+use crate::readback::ReadError;
 use crate::strip::Strip;
 use crate::trained;
 use crate::typeface::Typeface;
@@ -45,12 +46,14 @@ pub struct Options {
     pub inside: Option<u64>,
     /// `None`: the font's own glyphs.
     pub typeface: Option<Arc<Typeface>>,
+    /// Whether the pages carry their digests: a fifth of the time of a page at the fastest level.
+    pub digests: bool,
     /// 0: as many as pay.
     pub threads: usize,
 }
 
 impl Options {
-    /// Flowing lines, default level, numbered from 1, the last page as high as its rows.
+    /// Flowing lines, default level, numbered from 1, no digests, the last page as high as its rows.
     pub fn new(cell: Cell, ink: Ink, width: u32, height: u32) -> Options {
         Options {
             cell,
@@ -64,6 +67,7 @@ impl Options {
             first_page: 1,
             inside: None,
             typeface: None,
+            digests: false,
             threads: 0,
         }
     }
@@ -85,8 +89,8 @@ pub struct Page {
     pub end: Position,
     /// Code points written as escapes, and how often.
     pub escapes: Vec<(u32, u64)>,
-    /// SHA-256 of the unfiltered packed scanlines.
-    pub digest: [u8; 32],
+    /// SHA-256 of the unfiltered packed scanlines, where it was asked for; see [`digest`].
+    pub digest: Option<[u8; 32]>,
 }
 
 /// Why a document cannot be drawn.
@@ -130,18 +134,29 @@ pub fn render(segments: &[Segment<'_>], options: &Options) -> Result<Vec<Page>, 
         first: options.first_page,
         inside: options.inside,
     };
-    let mut press = Press { segments, atlas, form: &form, options, encoders: Vec::new(), pages: Vec::new() };
+    let mut press = Press {
+        segments,
+        atlas,
+        form: &form,
+        options,
+        encoders: Vec::new(),
+        spare: Vec::new(),
+        pages: Vec::new(),
+    };
     let mut batch: Vec<Sheet> = Vec::new();
-    let mut batch_size = PAGES_FOR_THREADS;
+    // On one thread a sheet is drawn while it is warm.
+    let mut batch_size = if press.threads() == 1 { 1 } else { PAGES_FOR_THREADS };
     lay_out(segments, atlas, &form, |sheet| {
         batch.push(sheet);
         if batch.len() == batch_size {
-            batch_size = press.threads() * SHEETS_PER_THREAD;
-            press.print(std::mem::take(&mut batch));
+            if batch_size > 1 {
+                batch_size = press.threads() * SHEETS_PER_THREAD;
+            }
+            press.print(batch.drain(..));
         }
-        Ok(())
+        Ok(press.spare.pop().unwrap_or_default())
     })?;
-    press.print(batch);
+    press.print(batch.drain(..));
     Ok(press.pages)
 }
 
@@ -153,6 +168,8 @@ struct Press<'a> {
     options: &'a Options,
     /// One for each thread, used again from batch to batch.
     encoders: Vec<Encoder<'a>>,
+    /// Buffers of sheets that were drawn.
+    spare: Vec<Vec<Tile>>,
     pages: Vec<Page>,
 }
 
@@ -164,27 +181,30 @@ impl Press<'_> {
         }
     }
 
-    fn print(&mut self, sheets: Vec<Sheet>) {
+    fn print(&mut self, sheets: std::vec::Drain<'_, Sheet>) {
         let threads = if sheets.len() < PAGES_FOR_THREADS { 1 } else { self.threads().min(sheets.len()) };
         while self.encoders.len() < threads {
             self.encoders.push(Encoder::new(self.segments, self.atlas, self.form, self.options));
         }
+        let Press { encoders, spare, pages, .. } = self;
         if threads == 1 {
-            let encoder = &mut self.encoders[0];
-            self.pages.extend(sheets.into_iter().map(|sheet| encoder.encode(sheet)));
+            for sheet in sheets {
+                pages.push(encoders[0].encode(&sheet));
+                spare.push(sheet.tiles);
+            }
             return;
         }
-        let mut slots: Vec<Option<Page>> = sheets.iter().map(|_| None).collect();
-        let work = Mutex::new(sheets.into_iter().zip(&mut slots));
+        let mut slots: Vec<Option<(Page, Vec<Tile>)>> = sheets.as_slice().iter().map(|_| None).collect();
+        let work = Mutex::new(sheets.zip(&mut slots));
         let draw = |encoder: &mut Encoder<'_>| {
             loop {
                 let next = work.lock().expect("taking the next sheet does not panic").next();
                 let Some((sheet, slot)) = next else { break };
-                *slot = Some(encoder.encode(sheet));
+                *slot = Some((encoder.encode(&sheet), sheet.tiles));
             }
         };
         thread::scope(|scope| {
-            let (own, others) = self.encoders[..threads].split_first_mut().expect("one thread at least");
+            let (own, others) = encoders[..threads].split_first_mut().expect("one thread at least");
             for encoder in others {
                 // Where no thread can be started the others draw its share.
                 let _ = thread::Builder::new().spawn_scoped(scope, || draw(encoder));
@@ -192,7 +212,11 @@ impl Press<'_> {
             draw(own);
         });
         drop(work);
-        self.pages.extend(slots.into_iter().map(|slot| slot.expect("every sheet was drawn")));
+        for slot in slots {
+            let (page, tiles) = slot.expect("every sheet was drawn");
+            pages.push(page);
+            spare.push(tiles);
+        }
     }
 }
 
@@ -204,6 +228,8 @@ struct Encoder<'a> {
     options: &'a Options,
     strip: Strip<'a>,
     stage: Stage,
+    /// The zlib stream of a page, so that a file is only as large as it has to be.
+    stream: Vec<u8>,
 }
 
 /// The stage behind the strip.
@@ -226,82 +252,77 @@ impl<'a> Encoder<'a> {
             Some(deflater) => Stage::Library(deflater, Vec::new()),
             None => Stage::Rows(strip.repeats(form.columns)),
         };
-        Encoder { segments, atlas, form, options, strip, stage }
+        Encoder { segments, atlas, form, options, strip, stage, stream: Vec::new() }
     }
 
-    fn encode(&mut self, sheet: Sheet) -> Page {
+    fn encode(&mut self, sheet: &Sheet) -> Page {
         let Options { width, cell, ink, .. } = *self.options;
         let rows = (sheet.tiles.len() / self.form.columns) as u32;
         let height = if sheet.last { self.hug(rows * u32::from(cell.height)) } else { self.options.height };
 
-        let mut file = Container::new(width, height, ink.bits());
-        file.text("microfiche", &self.note(&sheet));
-        let digest = self.compress(&sheet.tiles, height as usize, file.begin(b"IDAT"));
-        file.end();
+        let digest = self.compress(&sheet.tiles, height as usize);
+        let mut file = Container::new(width, height, ink.bits(), self.stream.len());
+        file.chunk(b"tEXt", &[b"microfiche\0", self.note(sheet).as_bytes()]);
+        file.chunk(b"IDAT", &[&self.stream]);
         Page {
             png: file.finish(),
             width,
             height,
             number: sheet.number,
             cells: sheet.used,
-            turns: sheet.turns,
+            turns: sheet.turns.clone(),
             start: sheet.start.into(),
             end: sheet.end.into(),
-            escapes: sheet.escapes.into_iter().collect(),
+            escapes: sheet.escapes.iter().map(|(&code_point, &count)| (code_point, count)).collect(),
             digest,
         }
     }
 
-    /// Appends the zlib stream of a page of these cells and `height` scanlines; returns the pixels' digest.
-    fn compress(&mut self, tiles: &[Tile], height: usize, out: &mut Vec<u8>) -> [u8; 32] {
+    /// Makes the zlib stream of a page of these cells and `height` scanlines; returns the pixels' digest
+    /// where it is wanted.
+    fn compress(&mut self, tiles: &[Tile], height: usize) -> Option<[u8; 32]> {
+        let Encoder { atlas, strip, stage, stream, .. } = self;
         let columns = self.form.columns;
-        let pitch = self.strip.height();
-        let mut pixels = Sha256::new();
+        let pitch = strip.height();
         let rows = tiles.len() / columns;
-        // White below the last row.
-        let mut below = height - rows * pitch;
-        let white = std::iter::from_fn(|| {
-            let lines = below.min(pitch);
-            below -= lines;
-            (lines > 0).then_some(lines)
-        });
-        match &mut self.stage {
+        let mut pixels = self.options.digests.then(Sha256::new);
+        // The cells of each strip and its scanlines, then white below the last row.
+        let white = (rows * pitch..height).step_by(pitch).map(|top| (None, pitch.min(height - top)));
+        let strips = tiles.chunks_exact(columns).map(|cells| (Some(cells), pitch)).chain(white);
+        let mut draw = |strip: &mut Strip<'_>, cells: Option<&[Tile]>, lines| {
+            match cells {
+                Some(cells) => strip.draw(cells),
+                None => strip.clear(),
+            }
+            if let Some(pixels) = &mut pixels {
+                pixels.update(strip.pixels(lines));
+            }
+        };
+        match stage {
             Stage::Rows(repeats) => {
-                let own = trained::unlike(tiles, self.atlas)
-                    .then(|| trained::own(tiles, columns, &mut self.strip, repeats));
-                let code = own.as_ref().unwrap_or_else(|| self.atlas.code());
-                let mut stream = Zlib::new(code, out);
+                let own = trained::unlike(tiles, atlas).then(|| trained::own(tiles, columns, strip, repeats));
+                let mut zlib = Zlib::new(own.as_ref().unwrap_or_else(|| atlas.code()), stream);
                 repeats.clear();
-                for (row, cells) in tiles.chunks_exact(columns).enumerate() {
-                    self.strip.draw(cells);
-                    pixels.update(self.strip.pixels(pitch));
-                    repeats.find(tiles, row);
-                    self.strip.encode(pitch, repeats, &mut stream);
+                for (row, (cells, lines)) in strips.enumerate() {
+                    draw(strip, cells, lines);
+                    match cells {
+                        Some(_) => repeats.find(tiles, row),
+                        None => repeats.find_none(),
+                    }
+                    strip.encode(lines, repeats, &mut zlib);
                 }
-                self.strip.clear();
-                repeats.find_none();
-                for lines in white {
-                    pixels.update(self.strip.pixels(lines));
-                    self.strip.encode(lines, repeats, &mut stream);
-                }
-                stream.finish();
+                zlib.finish();
             }
             Stage::Library(deflater, scanlines) => {
                 scanlines.clear();
-                for cells in tiles.chunks_exact(columns) {
-                    self.strip.draw(cells);
-                    pixels.update(self.strip.pixels(pitch));
-                    scanlines.extend_from_slice(self.strip.filter(pitch));
+                for (cells, lines) in strips {
+                    draw(strip, cells, lines);
+                    scanlines.extend_from_slice(strip.filter(lines));
                 }
-                self.strip.clear();
-                for lines in white {
-                    pixels.update(self.strip.pixels(lines));
-                    scanlines.extend_from_slice(self.strip.filter(lines));
-                }
-                deflater.compress(scanlines, out);
+                deflater.compress(scanlines, stream);
             }
         }
-        pixels.finalize().into()
+        pixels.map(|pixels| pixels.finalize().into())
     }
 
     /// Height of the last page: its rows, rounded up, but never over a full page.
@@ -327,6 +348,19 @@ impl<'a> Encoder<'a> {
         lines.push(format!("source={hex}"));
         lines.join("\n")
     }
+}
+
+/// SHA-256 of the packed scanlines of a page that was drawn here; for pages without their digest.
+pub fn digest(png: &[u8]) -> Result<[u8; 32], ReadError> {
+    let broken = |error: ::png::DecodingError| ReadError::Png(error.to_string());
+    let mut decoder = ::png::Decoder::new(std::io::Cursor::new(png));
+    decoder.set_transformations(::png::Transformations::IDENTITY);
+    let mut reader = decoder.read_info().map_err(broken)?;
+    let mut pixels = Sha256::new();
+    while let Some(row) = reader.next_row().map_err(broken)? {
+        pixels.update(row.data());
+    }
+    Ok(pixels.finalize().into())
 }
 
 /// SHA-256 of what stands on a page: a bar as `bar TURN KIND` and a line feed, a text as `text BYTES`,

@@ -6,19 +6,39 @@ use crate::png::rows::{PADDING, Repeats, Sink};
 const NONE: u8 = 0;
 const UP: u8 = 2;
 /// Scanlines that are drawn at once: their shifts are the same, so the processor does them together.
-const BAND: usize = 4;
+const BAND: usize = 8;
 /// White at either depth, and how the bits past the right edge are filled.
 const WHITE: u8 = 0xFF;
+
+/// What strips are drawn from, made once for an atlas.
+#[derive(Clone)]
+pub(crate) struct Stencil {
+    /// The tiles' packed rows: for each band of scanlines those of every tile.
+    bands: Vec<[u32; BAND]>,
+    /// The filter of each scanline.
+    filters: Vec<u8>,
+}
+
+impl Stencil {
+    pub(crate) fn new(atlas: &Atlas) -> Stencil {
+        let height = usize::from(atlas.cell().height);
+        let row = |tile, y| if y < height { atlas.packed_row(tile, y) } else { 0 };
+        let mut bands = Vec::new();
+        for top in (0..height).step_by(BAND) {
+            let tiles = 0..atlas.tiles() as Tile;
+            bands.extend(tiles.map(|tile| std::array::from_fn::<_, BAND, _>(|y| row(tile, top + y))));
+        }
+        Stencil { bands, filters: filters(atlas) }
+    }
+}
 
 /// The scanlines of one row of cells.
 pub(crate) struct Strip<'a> {
     atlas: &'a Atlas,
-    /// The tiles' packed rows: for each band of scanlines those of every tile.
-    bands: Vec<[u32; BAND]>,
+    stencil: &'a Stencil,
     /// Bytes of a scanline.
     stride: usize,
     lines: Vec<u8>,
-    filters: Vec<u8>,
     /// The scanlines as a PNG holds them, each behind its filter type, and padding.
     filtered: Vec<u8>,
 }
@@ -27,15 +47,9 @@ impl<'a> Strip<'a> {
     pub(crate) fn new(atlas: &'a Atlas, width: usize) -> Strip<'a> {
         let stride = (width * usize::from(atlas.ink().bits())).div_ceil(8);
         let height = usize::from(atlas.cell().height);
-        let row = |tile, y| if y < height { atlas.packed_row(tile, y) } else { 0 };
-        let mut bands = Vec::new();
-        for top in (0..height).step_by(BAND) {
-            let tiles = 0..atlas.tiles() as Tile;
-            bands.extend(tiles.map(|tile| std::array::from_fn(|y| row(tile, top + y))));
-        }
         let lines = vec![WHITE; stride * height.next_multiple_of(BAND)];
         let filtered = vec![0; (stride + 1) * height + PADDING];
-        Strip { atlas, bands, stride, lines, filters: filters(atlas), filtered }
+        Strip { atlas, stencil: atlas.stencil(), stride, lines, filtered }
     }
 
     /// Draws a row of cells. What is right of them stays white.
@@ -53,7 +67,7 @@ impl<'a> Strip<'a> {
     }
 
     fn draw_cells<const BITS: u32>(&mut self, tiles: &[Tile]) {
-        let bands = self.bands.chunks_exact(self.atlas.tiles());
+        let bands = self.stencil.bands.chunks_exact(self.atlas.tiles());
         for (lines, band) in self.lines.chunks_exact_mut(self.stride * BAND).zip(bands) {
             let mut lines = lines.chunks_exact_mut(self.stride);
             let mut lines: [&mut [u8]; BAND] =
@@ -118,7 +132,7 @@ impl<'a> Strip<'a> {
         let lines = self.lines.chunks_exact(self.stride);
         let out = self.filtered.chunks_exact_mut(self.stride + 1);
         let mut above: &[u8] = &[];
-        for ((line, out), &filter) in lines.zip(out).zip(&self.filters).take(height) {
+        for ((line, out), &filter) in lines.zip(out).zip(&self.stencil.filters).take(height) {
             out[0] = filter;
             if filter == UP {
                 for ((out, byte), above) in out[1..].iter_mut().zip(line).zip(above) {
@@ -143,7 +157,7 @@ impl<'a> Strip<'a> {
 
     /// Scanlines of a row of cells.
     pub(crate) fn height(&self) -> usize {
-        self.filters.len()
+        self.stencil.filters.len()
     }
 
     /// What looks for repeats in rows of so many cells.

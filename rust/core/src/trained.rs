@@ -28,7 +28,7 @@ pub(crate) fn code(atlas: &Atlas) -> Code {
     let mut repeats = strip.repeats(columns);
     let drawn = lay_out(&[Segment::Text(SAMPLE)], atlas, &form, |sheet| {
         count(&sheet.tiles, columns, &mut strip, &mut repeats, &mut frequencies);
-        Ok(())
+        Ok(sheet.tiles)
     });
     drawn.expect("a sound text on a page large enough");
     Code::new(&frequencies)

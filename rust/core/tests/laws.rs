@@ -1,7 +1,7 @@
 //! The laws of the engine: whatever is drawn reads back, and what is drawn never depends on how.
 use microfiche_core::{
     Atlas, Cell, Error, Ink, Kind, Level, Lines, Options, Page, Piece, Pixels, ReadError, ReadOptions,
-    Segment, read_back, render,
+    Segment, digest, read_back, render,
 };
 use proptest::prelude::*;
 
@@ -112,7 +112,15 @@ fn options() -> impl Strategy<Value = Options> {
             let rows = 1 + 96u32.div_ceil(columns) + rows;
             let width = columns * u32::from(cell.width) + right % u32::from(cell.width);
             let height = rows * u32::from(cell.height) + below % u32::from(cell.height);
-            Options { lines, grid, inside, first_page, threads: 1, ..Options::new(cell, ink, width, height) }
+            Options {
+                lines,
+                grid,
+                inside,
+                first_page,
+                digests: true,
+                threads: 1,
+                ..Options::new(cell, ink, width, height)
+            }
         },
     )
 }
@@ -264,6 +272,9 @@ proptest! {
         for level in [Level::Fastest, Level::Smallest] {
             let other = draw(&pieces, &Options { level, ..options.clone() }).unwrap();
             let digests = |pages: &[Page]| pages.iter().map(|page| page.digest).collect::<Vec<_>>();
+            for page in &other {
+                prop_assert_eq!(page.digest, Some(digest(&page.png).unwrap()));
+            }
             prop_assert_eq!(digests(&other), digests(&one));
             prop_assert_eq!(read(&other, &options).unwrap(), pieces.clone());
         }

@@ -34,7 +34,7 @@ mod _core {
         start: (usize, usize),
         end: (usize, usize),
         escapes: Vec<(u32, u64)>,
-        digest: [u8; 32],
+        digest: Option<[u8; 32]>,
     }
 
     /// A bar as (turn, kind), or text.
@@ -157,7 +157,7 @@ mod _core {
 
     /// Draws segments in normal form.
     #[pyfunction]
-    #[pyo3(signature = (segments, cell, ink, width, height, grid, min_height, lines, level, first, inside, threads, atlas))]
+    #[pyo3(signature = (segments, cell, ink, width, height, grid, min_height, lines, level, first, inside, digests, threads, atlas))]
     #[expect(clippy::too_many_arguments, reason = "the private border of one Python function")]
     fn render(
         py: Python<'_>,
@@ -172,6 +172,7 @@ mod _core {
         level: &str,
         first: u64,
         inside: Option<u64>,
+        digests: bool,
         threads: usize,
         atlas: Option<&Bound<'_, Atlas>>,
     ) -> PyResult<Vec<Sheet>> {
@@ -202,6 +203,7 @@ mod _core {
             first_page: first,
             inside,
             typeface: atlas.map(|atlas| atlas.get().0.clone()),
+            digests,
             threads,
         };
         let pages = py.detach(|| {
@@ -342,6 +344,12 @@ mod _core {
         let pixels = image.pixels().map_err(|error| read_error(error, "image 1".into()))?;
         let found = py.detach(|| core::form_of(&pixels, &options));
         Ok(found.map(|(cell, ink)| ((cell.width, cell.height), ink_name(ink))))
+    }
+
+    /// SHA-256 of the packed scanlines of a page that was drawn here.
+    #[pyfunction]
+    fn digest(py: Python<'_>, png: PyBackedBytes) -> PyResult<[u8; 32]> {
+        py.detach(|| core::digest(&png)).map_err(|error| read_error(error, String::new()))
     }
 
     /// Whether a code point is drawn as a glyph at a cell and ink.

@@ -5,7 +5,7 @@
 //! whole bytes are looked up. Runs of one byte are found eight bytes at a time; all else is literals.
 use crate::atlas::Tile;
 
-use super::huffman::{Bits, Code, Frequencies, MATCH_MAX, WINDOW};
+use super::huffman::{Bits, Code, Frequencies, MATCH_MAX, WINDOW, Word};
 use simd_adler32::Adler32;
 
 /// A match shorter than this costs more than its literals.
@@ -48,11 +48,11 @@ pub(crate) struct Zlib<'a> {
 }
 
 impl<'a> Zlib<'a> {
-    /// Begins the stream at the end of `out`.
+    /// Begins the stream, in place of what `out` holds.
     pub(crate) fn new(code: &'a Code, out: &'a mut Vec<u8>) -> Zlib<'a> {
         // Method 8 with a 32 KiB window, the fastest compressor; the two bytes are a multiple of 31.
-        out.extend([0x78, 0x01]);
-        Zlib { bits: Bits::new(code, out), code, sum: Adler32::new() }
+        const HEADER: Word = Word { bits: 0x01_78, count: 16 };
+        Zlib { bits: Bits::new(HEADER, code, out), code, sum: Adler32::new() }
     }
 
     pub(crate) fn finish(self) {
@@ -175,10 +175,14 @@ impl Repeats {
         let (mut written, mut at) = (0, 1);
         for repeat in self.found.iter().copied().chain([Repeat { from: end, to: end, distance: 0 }]) {
             while at < repeat.from {
-                let run = run(line, at, end);
-                if run < WORD {
+                if !runs_on(line, at) {
                     at += WORD;
                     continue;
+                }
+                let run = run(line, at, end);
+                if run < MATCH_MIN {
+                    // Only with what is behind the line.
+                    break;
                 }
                 sink.literals(&line[written..at]);
                 matches(run, 1, sink);
@@ -191,9 +195,14 @@ impl Repeats {
                 continue;
             }
             sink.literals(&line[written..at]);
-            let run = run(line, at, end);
-            let (length, distance) =
-                if run >= repeat.to - at { (run, 1) } else { (repeat.to - at, repeat.distance) };
+            let mut length = repeat.to - at;
+            let mut distance = repeat.distance;
+            if runs_on(line, at) {
+                let run = run(line, at, end);
+                if run >= length {
+                    (length, distance) = (run, 1);
+                }
+            }
             matches(length, distance, sink);
             at += length;
             written = at;
@@ -213,14 +222,24 @@ fn matches(mut left: usize, distance: usize, sink: &mut impl Sink) {
     sink.repeat(left, distance);
 }
 
-/// How many bytes from `at` on equal the one before them, if a word's worth of them do; fewer otherwise.
 #[inline]
+fn word(line: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(line[at..at + WORD].try_into().expect("a word"))
+}
+
+/// Whether the word at `at` holds nothing but the byte before it.
+#[inline]
+fn runs_on(line: &[u8], at: usize) -> bool {
+    let word = word(line, at);
+    word == word.rotate_left(8) && word as u8 == line[at - 1]
+}
+
+/// How many bytes from `at` on equal the one before them; none from `end` on.
 fn run(line: &[u8], at: usize, end: usize) -> usize {
-    let word = |at: usize| u64::from_le_bytes(line[at..at + WORD].try_into().expect("a word"));
     let wanted = u64::from(line[at - 1]) * 0x0101_0101_0101_0101;
     let mut length = 0;
     while at + length < end {
-        let differ = word(at + length) ^ wanted;
+        let differ = word(line, at + length) ^ wanted;
         if differ != 0 {
             length += differ.trailing_zeros() as usize / 8;
             break;
