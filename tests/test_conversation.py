@@ -8,6 +8,7 @@ from typing import Any
 
 import microfiche as mf
 import pytest
+from microfiche.auditing import audit
 from microfiche.conversation import Conversation, Record
 
 MODEL = "claude-haiku-4-5"
@@ -308,6 +309,31 @@ def test_resume_trims_and_loses_labels_by_event(tmp_path: Path) -> None:
             chat.rewind("early")
         assert chat.context(model=MODEL, budget=8_000, policy=mf.Policy(rungs=("omit",))).tokens <= 8_000
         assert record.verify()
+
+
+def test_a_trim_holds_for_larger_budgets_and_other_models_until_its_pass_is_undone(chat: Conversation) -> None:
+    grown(chat, 60)
+    chat.pin("stays")
+    fit = chat.resume(model=MODEL, budget=8_000, policy=mf.Policy(rungs=("omit",)))
+    (gone,) = fit.plan.omitted
+    passes = len(chat.state().compactions)
+    for asked in (
+        {"model": MODEL, "budget": 150_000},
+        {"model": "gpt-5.4"},
+        {"model": "gemini-3-pro", "budget": 90_000},
+    ):
+        fit = chat.context(**asked)
+        assert fit.plan.omitted == (gone,) and "stays" in str(fit.messages)
+        assert not mf.validate(fit.request, fit.receipt.format)
+        answer = chat.append({"role": "assistant", "content": f"for {asked}"}, context=fit)[0]
+        seen = audit(chat)
+        assert seen.context_at(answer).proven
+        assert {each.form for each in seen.not_considered(answer) if gone[0] <= each.turn <= gone[1]} == {"omitted"}
+        chat.append({"role": "user", "content": "Go on."})
+    assert chat.fork("f").context(model=MODEL).plan.omitted == (gone,)
+    while len(chat.state().compactions) >= passes:
+        chat.undo()
+    assert not chat.state().trims and not chat.context(model=MODEL, budget=150_000).plan.omitted
 
 
 def test_retry_after_a_restart(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict, Unpack
@@ -274,6 +274,7 @@ class Conversation:
             plan=state.plan if state.plan and state.planned == wire else None,
             ratio=ratio,
             spared=tuple(state.spared),
+            trimmed=_joined(state.trims.values()),
             force=force,
             anchor=_anchor(state, models.find(model).id),
             **asked,  # type: ignore[arg-type]
@@ -658,6 +659,17 @@ def _new_atlases(before: Plan, plan: Plan) -> list[Atlas]:
     known = {form.atlas for form in before.forms}
     found = {form.atlas: form for form in plan.forms if form.atlas and form.atlas not in known}
     return [named(name, form.cell, form.ink) or own(form.cell, form.ink) for name, form in found.items()]
+
+
+def _joined(spans: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Ranges in order, those that touch as one."""
+    out: list[tuple[int, int]] = []
+    for first, last in sorted(spans):
+        if out and first <= out[-1][1] + 1:
+            out[-1] = (out[-1][0], max(last, out[-1][1]))
+        else:
+            out.append((first, last))
+    return tuple(out)
 
 
 _BELIEVED = 4

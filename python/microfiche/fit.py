@@ -151,8 +151,11 @@ def fit(
     force: bool = False,
     summarize: Summarizer | None = None,
     anchor: tuple[int, int] | None = None,
+    trimmed: Iterable[tuple[int, int]] = (),
 ) -> Context:
     """:func:`compact`, with what a conversation knows beside its messages.
+
+    ``trimmed`` are ranges of turns that no plan brings back.
 
     ``ratio`` is true tokens over estimated ones, as learnt from a refusal: the budget is met by the
     estimate times it. ``spared`` are ranges of turns to leave alone unless nothing else fits; ``force``
@@ -192,11 +195,12 @@ def fit(
         standing = [history.system.text if history.system is not None else "", *(m.text for m in source.head)]
         standing += [*(message.text for turn in opening for message in turn.messages), *source.pins]
         writer = Writer(summarize, policy.summary_calls, policy.summary_window, standing)
+    out = tuple(sorted(trimmed))
     left_alone = frozenset(turn for first, last in spared for turn in range(first, last + 1))
     # What writing and repair add is known only once it is done: then another pass leaves room for it.
     while True:
         outcome = ladder.compact(
-            source, found, limits, policy, fixed, plan, fidelity, recall, left_alone, force, writer, correction
+            source, found, limits, policy, fixed, plan, fidelity, recall, left_alone, force, writer, correction, out
         )
         written = _write(history, outcome, wire, found, model, policy, max_tokens, messages)
         load = _weigh(written.body, wire, scale)

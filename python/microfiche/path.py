@@ -102,7 +102,8 @@ class PathState:
 
     ``messages`` are all that were said, each with its turn and the wire its native objects are of.
     ``plan`` is the plan in force, ``planned`` the wire that its places of parts hold for, ``sheets`` its
-    pages in their order; ``spared`` the turns of undone passes, as ranges; ``events`` the entries that changed
+    pages in their order; ``spared`` the turns of undone passes, as ranges; ``trims`` those that a resume left
+    out for good, by the entry that says so, until the pass before it is undone; ``events`` the entries that changed
     the plan, oldest first. ``imported`` are compactions that a session brought along: they say what its own model saw,
     and change no plan.
     """
@@ -111,6 +112,7 @@ class PathState:
     planned: str = ""
     sheets: tuple[Sheet, ...] = ()
     spared: list[tuple[int, int]] = field(default_factory=list)
+    trims: dict[int, tuple[int, int]] = field(default_factory=dict)
     pins: dict[int, Pin] = field(default_factory=dict)
     events: list[Entry] = field(default_factory=list)
     imported: list[Entry] = field(default_factory=list)
@@ -141,11 +143,13 @@ class PathState:
             case "undo":
                 undone = next(each for each in self.events if each.id == entry.about)
                 (self._told, self.planned, self.sheets), self._plan = self._before[undone.id], None
+                self.trims = {id: span for id, span in self.trims.items() if id < undone.id}
                 first, last = undone.payload["span"]
                 self.spared.append((first, last))
                 self.events.append(entry)
             case "trim":
-                # The pass before it left the stretch out; the trim says that this was a resume.
+                # The pass before it left the stretch out; from here on every plan does.
+                self.trims[entry.id] = (entry.payload["first"], entry.payload["last"])
                 self.events.append(entry)
             case "pin":
                 self.pins[entry.id] = Pin(entry.id, entry.payload["kind"], entry.payload["text"])

@@ -109,20 +109,23 @@ def compact(
     force: bool = False,
     writer: Writer | None = None,
     correction: int = 0,
+    trimmed: tuple[tuple[int, int], ...] = (),
 ) -> Outcome:
     """Make the source fit the budget.
 
     ``fixed`` are the loads of what stands beside the messages, by their names in words. Under budget
     nothing happens, unless ``force`` asks for all rungs but summary and omission all the same. ``spared`` turns are
     left alone unless nothing else fits. A plan made for another model, fidelity, page form or a smaller
-    budget is not continued. Without a ``writer`` there is no rung that summarises.
+    budget is not continued; ``trimmed`` ranges of turns are left out of a new one too. Without a ``writer``
+    there is no rung that summarises.
     ``correction`` is by how many tokens the context of the plan before is known to weigh more than estimated.
     :class:`CannotFit` if the parts that never change are too large, or the policy's rungs too few.
     """
     scale = Scale(model)
     beside = sum(fixed.values(), Load())
     everything = beside + scale.messages(_all_messages(source))
-    start = fresh = Plan(model=model.id, budget=budget.tokens, fidelity=fidelity, recall=recall)
+    fresh = Plan(model=model.id, budget=budget.tokens, fidelity=fidelity, recall=recall, omitted=trimmed)
+    start = fresh = _sealed(source, fresh, budget)
     if plan and _continues(plan, start, model, policy):
         start = plan
     unfit = drop_unfit(source.turns, model, policy)
@@ -143,7 +146,9 @@ def compact(
         if policy.goal == "fit":
             return stays
         free = replace(policy, goal="fit", rungs=tuple(name for name in policy.rungs if name in FREE))
-        made = compact(source, model, budget, free, fixed, plan, fidelity, recall, spared, True, None, correction)
+        made = compact(
+            source, model, budget, free, fixed, plan, fidelity, recall, spared, True, None, correction, trimmed
+        )
         common = beside.tokens + common_tokens(stays.projection.messages, made.projection.messages, scale)
         pay = pays(model, load.tokens, made.load.tokens, common, policy.cached or 0, policy.calls_left)
         return made if made.changed and pay else stays
@@ -175,8 +180,9 @@ def compact(
             break
     if not budget.holds(load):
         if spared:
+            none = frozenset[int]()
             return compact(
-                source, model, sealed, policy, fixed, plan, fidelity, recall, frozenset(), force, writer, correction
+                source, model, sealed, policy, fixed, plan, fidelity, recall, none, force, writer, correction, trimmed
             )
         raise _cannot_fit(draft, load, budget, policy, fixed)
     return Outcome(_sealed(source, draft.plan, sealed), draft.projection(), everything, before, load, tuple(steps))
