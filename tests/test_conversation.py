@@ -388,7 +388,7 @@ def test_a_pass_over_a_path_that_skips_numbers(chat: Conversation) -> None:
     chat.append({"role": "assistant", "content": "Two ways from here."})
     chat.checkpoint("here")
     grown(chat, 8, first=10)
-    chat.rewind("here", report="no use " * 100)
+    chat.rewind("here", report="no use " * 600)
     fit = chat.compact(model=MODEL, budget=9_000)
     assert fit.plan.archive is not None and fit.plan.archive.last == 11
     # The plan holds for the pass after it.

@@ -10,7 +10,7 @@ from typing import Any
 
 import microfiche as mf
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from microfiche import formats
 from microfiche.auditing import audit
@@ -369,6 +369,7 @@ def path_of(chat: Conversation, tip: Any) -> list[Message]:
     return [entry.message for entry in chat.thread.path(tip) if entry.message is not None]
 
 
+@settings(deadline=None, max_examples=60)
 @given(seed=st.integers(0, 10**6), turns=st.integers(1, 25), cut=st.integers(1, 25))
 def test_every_leaf_of_any_tree_has_its_path(store: Record, seed: int, turns: int, cut: int) -> None:
     tree = Tree(seed, turns)
