@@ -48,3 +48,31 @@ def test_every_context_of_a_golden_record_proves(folder: Path, version: str) -> 
                     calls, pages = calls + 1, pages + len(seen.pages)
     assert calls > 30 and pages > 50
     assert forms >= FORMS.keys() - {"shortened", "elsewhere"}
+
+
+@pytest.mark.parametrize("version", HEADS)
+def test_one_reading_tells_what_each_call_asked_alone_is_told(folder: Path, version: str) -> None:
+    """What events left, folded over a path, and the proofs, are those of one call at a time."""
+    with mf.Record.open(folder / f"{version}.mf", read_only=True) as record:
+        for standing in record.conversations():
+            chat = record.conversation(standing.name)
+            audit = mf.audit(chat)
+            calls = [each for each in record.entries(conversation=standing.name) if "asked" in each.payload]
+            whole = audit.whole([each.id for each in calls])
+            assert whole.proven == {each.id: audit.context_at(each).proven for each in calls}
+            for call in calls:
+                if call.kind != "compaction":
+                    continue
+                forms = {}
+                for entry in chat.thread.path(call.id):
+                    for key, each in whole.standings[entry.id].changed.items() if entry.id in whole.standings else ():
+                        forms[key] = each
+                folded = {key: (each[0].name, each[1]) for key, each in forms.items() if each is not None}
+                told = audit.not_considered(call)
+                assert folded == {
+                    each.key: (each.form, each.event) for each in told if each.form not in ("branch", "other_wire")
+                }
+                left, seen = whole.standings[call.id], audit.context_at(call)
+                assert left.sheets == seen.sheets
+                assert tuple(page.png for page in left.pages if page is not None) == seen.pages or left.left_out
+                assert None not in left.pages

@@ -307,6 +307,11 @@ def stood_for(history: History, plan: Plan, pages: Sequence[Page]) -> Projection
     return assemble(source, plan, drawn_already(source, plan, pages))
 
 
+def identity(history: History, plan: Plan, pages: Sequence[Page]) -> str:
+    """The digest of the context that a plan makes of a history of one wire, with ``pages`` as in :func:`stood_for`."""
+    return _digest(history, stood_for(history, plan, pages))
+
+
 def _line(page: Page) -> Text:
     return Text(f"[page {page.number}, {page.width}×{page.height} pixels, {page.digest}]")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import microfiche as mf
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from microfiche.conversation import Record
 from microfiche.messages import ToolCall
@@ -88,6 +88,7 @@ def test_the_thread_has_each_event_once_behind_what_it_is_about(tmp_path: Path) 
         assert text.index("**compaction**") < text.index("**undo**") < text.index("**trim**")
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 10**6)), max_size=25))
 def test_stretches_are_the_tree(tmp_path_factory: Any, steps: list[tuple[bool, int]]) -> None:
     with Record.open(tmp_path_factory.mktemp("tree") / "work.mf") as record:

@@ -7,22 +7,20 @@ and a year later, after no compaction and after fifty.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping
+from itertools import takewhile
 
 from microfiche import fit, formats
 from microfiche.conversation import Conversation
 from microfiche.errors import BadInput, NoSuchEntry, PlanMismatch
 from microfiche.ladder.treatments import Form
-from microfiche.messages import History, Message
-from microfiche.pages.atlas import remember
-from microfiche.path import PathState
+from microfiche.messages import Message
 from microfiche.record import Entry
 
-from .answers import FORMS, Evidence, Key, Link, Reduced, Removed, Seen, Step, Trace
+from .answers import FORMS, Evidence, Key, Link, Reduced, Removed, Seen, Standing, Step, Trace, Whole
 from .report import Event, Report, TurnLine, event_of, turn_line
 from .walk import PASSES, Tree, Walk, covers, imported, left_behind, number_of, reduced_part, spoken, stand_ins, why
+from .whole import Call, climb, tell_whole
 
 
 def audit(chat: Conversation) -> Audit:
@@ -107,6 +105,14 @@ class Audit:
             return tuple(Removed(gone[key], part) for key, _, part in walk.parts() if key in gone)
         parts = {key: part for key, _, part in walk.parts()}
         return tuple(Removed(each, parts[each.key]) for each in walk.reduced() if each.event == found.id)
+
+    def whole(self, prove: Collection[int] = ()) -> Whole:
+        """What every compaction and undo left, on whatever branch, and whether the contexts of calls prove.
+
+        ``prove`` are entries as :meth:`context_at` takes them. All of it is told in one reading of the conversation.
+        """
+        entries = {entry.id: entry for entry in self.chat.record.entries(conversation=self.chat.name)}
+        return tell_whole(entries, {id: self._call(entries[id], entries) for id in prove})
 
     # One turn
 
@@ -248,8 +254,8 @@ class Audit:
             raise NoSuchEntry(f"entry {found.id} is of conversation {found.conversation!r}", self.chat.name)
         return found
 
-    def _call(self, entry: int | Entry) -> _Call:
-        found = self._entry(entry)
+    def _call(self, entry: int | Entry, known: Mapping[int, Entry] | None = None) -> Call:
+        found = self._entry(entry) if known is None else known[entry.id if isinstance(entry, Entry) else entry]
         told = found.payload
         if "asked" not in told:
             cure = "name a message that was appended with its context, a failure or a compaction"
@@ -258,22 +264,21 @@ class Audit:
         at = found.id if found.kind == "compaction" else number_of(told.get("at"))
         native = told.get("pending") or told.get("request", {}).get("pending")
         if found.kind == "message":
-            pending = tuple(self._said_between(at, found))
+            pending = tuple(self._said_between(at, found, known))
         else:
             pending = tuple(formats.read(native, prefer=asked["format"]).messages) if native else ()
-        return _Call(
+        return Call(
             found.id, at, told["model"], asked["format"], told["context"], asked["system"], asked["tools"], pending
         )
 
-    def _said_between(self, at: int | None, call: Entry) -> Iterator[Message]:
+    def _said_between(self, at: int | None, call: Entry, known: Mapping[int, Entry] | None) -> Iterator[Message]:
         """Messages that a context had as pending: those that were written between it and the answer."""
-        before = [entry for entry in self.chat.thread.path(call.parent) if entry.message is not None]
-        ids = Tree(self.chat).path(call.parent)
-        on_path = at is None or at in ids
-        for entry in before:
-            later = entry.id > (at or 0) if on_path else entry.time == call.time
-            if later and entry.message is not None:
-                yield entry.message
+        known = {entry.id: entry for entry in self.chat.thread.path(call.parent)} if known is None else known
+        before = list(climb(known, call.parent))
+        between = list(takewhile(lambda entry: entry.id > (at or 0), before))
+        if at is not None and (len(between) == len(before) or before[len(between)].id != at):
+            between = [entry for entry in before if entry.time == call.time]  # the context was made on another branch
+        return (entry.message for entry in reversed(between) if entry.message is not None)
 
     def _imports(self) -> list[Entry]:
         return [each for each in self.chat.thread.sides("import") if "format" in each.payload]
@@ -281,9 +286,6 @@ class Audit:
     def _state(self, tip: int | None) -> Walk:
         walk = Walk()
         for entry in self.chat.thread.path(tip):
-            # The glyphs of old pages, whatever fonts there are now.
-            for data in entry.payload.get("atlases", ()) if entry.kind == "compaction" else ():
-                remember(data)
             walk.add(entry)
         return walk
 
@@ -300,28 +302,6 @@ class Audit:
                 yield reduced_part(entry.turn or 0, Key(id, part), each, Form("branch"), event)
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """A call as it is on record."""
-
-    entry: int
-    at: int | None
-    model: str
-    wire: str
-    recorded: str
-    system: Any
-    tools: list[Any] | None
-    pending: tuple[Message, ...]
-
-    def history(self, state: PathState) -> History:
-        history = state.history(self.wire, self.pending)
-        if self.system is not None:
-            history.system = formats.system_message(self.system, self.wire)
-        if self.tools is not None:
-            history.tools = self.tools
-        return history
-
-
 __all__ = [
     "FORMS",
     "Audit",
@@ -333,8 +313,10 @@ __all__ = [
     "Removed",
     "Report",
     "Seen",
+    "Standing",
     "Step",
     "Trace",
     "TurnLine",
+    "Whole",
     "audit",
 ]

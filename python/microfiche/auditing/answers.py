@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from microfiche.ladder.treatments import Form
 from microfiche.messages import Part
+from microfiche.pages.render import Page
 from microfiche.path import Sheet
 
 FORMS = {
@@ -137,3 +140,33 @@ class Evidence:
     claim: int
     text: str
     links: tuple[Link, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What an event left: in which form parts stand from then on.
+
+    ``changed`` holds the parts that stand otherwise than before it on its path: their form and the entry since
+    which they have it, ``None`` for a part that stands word for word again. ``sheets`` are all pages of the plan,
+    of which the first ``left_out`` are not shown; ``pages`` are the same drawn again, ``None`` where this version
+    draws otherwise. ``wire`` is the one that the plan holds for, empty without a plan.
+    """
+
+    event: int
+    wire: str
+    changed: Mapping[Key, tuple[Form, int] | None]
+    sheets: tuple[Sheet, ...]
+    left_out: int
+    pages: tuple[Page | None, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """All of a conversation at once: what each event left, by its entry, and whether contexts of calls prove.
+
+    A context is proven here by the identities of its pages on record; whether this version draws them so to the
+    pixel is told by the pages of the standings.
+    """
+
+    standings: Mapping[int, Standing]
+    proven: Mapping[int, bool]

@@ -145,7 +145,7 @@ def event_of(entry: Entry) -> Event:
             "after": after,
             "context": payload["context"],
             "pages": [sheet._asdict() for sheet in pages[0]],
-            "summary": list(_summary_lines(payload["plan"])),
+            "summary": [f"[{line['kind']}] {line['text']}" for line in summary_of(entry)],
         }
         what = f"{payload['why']}, turns {first}-{last}, {before:,} to {after:,} tokens, {len(pages[0])} new pages"
     elif entry.kind in ("pin", "claim"):
@@ -163,9 +163,9 @@ def event_of(entry: Entry) -> Event:
     return Event(entry.id, entry.kind, entry.time, what, told)
 
 
-def _summary_lines(change: Any) -> Iterator[str]:
-    """The lines of summaries that a difference of plans brings."""
+def summary_of(entry: Entry) -> Iterator[dict[str, Any]]:
+    """The lines of summaries that a compaction brought: ``kind``, ``text`` and the ``turns`` that they name."""
+    change = entry.payload["plan"]
     told = change.get("in", {}).get("summaries") if isinstance(change, dict) else None
     for summary in (told or {}).get("more", (told or {}).get("to", ())):
-        for line in summary["lines"]:
-            yield f"[{line['kind']}] {line['text']}"
+        yield from summary["lines"]

@@ -13,6 +13,7 @@ from microfiche.ladder.projection import Projection
 from microfiche.ladder.summarize import block
 from microfiche.ladder.treatments import Form, documents, treatments
 from microfiche.messages import History, Image, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from microfiche.pages.atlas import remember
 from microfiche.pages.render import Page
 from microfiche.pages.script import Spot
 from microfiche.path import IMPORT, PathState
@@ -24,21 +25,37 @@ PASSES = frozenset({"compaction", "undo", "trim"})
 """Kinds of entries that change in which form parts stand."""
 
 
-class Walk:
-    """A path walked entry by entry, with the event since which each part stands as it does."""
+Stands = dict[Key, tuple[Form, int]]
+"""The parts that do not stand word for word: their form, and the entry since which they have it."""
 
-    def __init__(self) -> None:
+
+class Walk:
+    """A path walked entry by entry, with the event since which each part stands as it does.
+
+    ``known`` keeps what an event left, for walks of other paths that come by it.
+    """
+
+    def __init__(self, known: dict[int, Stands] | None = None) -> None:
         self.state = PathState()
-        self._stands: dict[Key, tuple[Form, int]] = {}
+        self.stands: Stands = {}
+        self._known: dict[int, Stands] = {} if known is None else known
 
     def add(self, entry: Entry) -> None:
+        # The glyphs of old pages, whatever fonts there are now.
+        for data in entry.payload.get("atlases", ()) if entry.kind == "compaction" else ():
+            remember(data)
         self.state.add(entry)
         if entry.kind not in ("compaction", "undo") or imported(entry):
             return
-        before, self._stands = self._stands, {}
-        for key, form in self._forms().items():
-            old = before.get(key)
-            self._stands[key] = (form, old[1] if old is not None and old[0].name == form.name else entry.id)
+        if entry.id not in self._known:
+            self._known[entry.id] = {
+                key: (form, self._since(key, form, entry.id)) for key, form in self._forms().items()
+            }
+        self.stands = self._known[entry.id]
+
+    def _since(self, key: Key, form: Form, now: int) -> int:
+        old = self.stands.get(key)
+        return old[1] if old is not None and old[0].name == form.name else now
 
     def _forms(self) -> dict[Key, Form]:
         state = self.state
@@ -51,8 +68,8 @@ class Walk:
 
     def reduced(self) -> Iterator[Reduced]:
         for key, turn, part in self.parts():
-            if key in self._stands:
-                form, event = self._stands[key]
+            if key in self.stands:
+                form, event = self.stands[key]
                 yield reduced_part(turn, key, part, form, event)
 
     def compacted(self) -> Iterator[Reduced]:
@@ -84,8 +101,8 @@ class Walk:
         forms: Counter[str] = Counter()
         pages: set[int] = set()
         for key, number, _ in self.parts():
-            if number == turn and (key.inner < 0 or key in self._stands):
-                form = self._stands[key][0] if key in self._stands else Form("verbatim")
+            if number == turn and (key.inner < 0 or key in self.stands):
+                form = self.stands[key][0] if key in self.stands else Form("verbatim")
                 forms[form.name] += 1
                 pages.update(form.pages)
         return dict(sorted(forms.items())), tuple(sorted(pages))
@@ -156,10 +173,11 @@ def _places(state: PathState, wire: str) -> Iterator[tuple[Spot, Key, Part]]:
 
 
 def _kept(parts: Sequence[Part], native: bool) -> Iterator[tuple[int, Part]]:
-    return ((at, part) for at, part in enumerate(parts) if native or _carried(part))
+    return ((at, part) for at, part in enumerate(parts) if native or carried(part))
 
 
-def _carried(part: Part) -> bool:
+def carried(part: Part) -> bool:
+    """Whether every wire carries a part."""
     return convert.carried(Message("user", (part,)), Counter()) is not None
 
 
@@ -169,7 +187,7 @@ def left_behind(state: PathState, wire: str, call: int) -> Iterator[Reduced]:
         if entry.payload.get("wire", "") == wire:
             continue
         for at, part in enumerate(message.parts):
-            if not _carried(part):
+            if not carried(part):
                 yield reduced_part(entry.turn or 0, Key(entry.id, at), part, Form("other_wire"), call)
 
 
@@ -223,6 +241,10 @@ class Tree:
                 self.parents[entry.id] = entry.parent
             elif entry.kind == "move":
                 self.moves.append((entry.id, number_of(entry.payload.get("from")), entry.about))
+
+    def leaves(self) -> list[int]:
+        """The path entries that nothing follows, oldest first."""
+        return sorted(self.parents.keys() - set(self.parents.values()))
 
     def path(self, tip: int | None) -> set[int]:
         found: set[int] = set()

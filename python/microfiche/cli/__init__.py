@@ -25,6 +25,7 @@ from .pages import read, render
 from .passes import context, retry, shake
 from .proofs import backup, export, verify
 from .recover import recover
+from .view import view_
 
 __all__ = ["main"]
 
@@ -66,6 +67,6 @@ for _command in (
     *(import_, log, show, search, tree),
     *(branch, fork, checkpoint, rewind, undo, pin, unpin, pins),
     *(context, shake, recover, retry),
-    *(verify, audit, export, backup),
+    *(view_, verify, audit, export, backup),
 ):
     main.add_command(_command)

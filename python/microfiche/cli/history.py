@@ -23,9 +23,7 @@ from microfiche.views.tree import tree as tree_data
 
 from .files import STDIN, name_of, plain, read_bytes
 from .receipt import plural
-from .record import emit, fitted, is_record, json_option, name_option, opened, picked, record_argument, room
-
-_EXPORT = b'{"microfiche":"record"'
+from .record import EXPORT, emit, fitted, is_record, json_option, name_option, opened, picked, record_argument, room
 
 
 @click.command("import", epilog="Example:\n\n\b\n  microfiche import session.jsonl work.mf --name triage")
@@ -50,7 +48,7 @@ def import_(
     if session != STDIN and is_record(session):
         raise BadInput("this is a record, no session", str(session), "give the session first, then the record")
     source = read_bytes(session)
-    if source.startswith(_EXPORT):
+    if source.startswith(EXPORT):
         if name is not None or source_format is not None or update:
             raise click.UsageError(f"{plain(name_of(session))} is a whole record: give no --name, --from or --update")
         _whole(source, record, as_json)

@@ -6,21 +6,28 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import click
 from rich.cells import cell_len, set_cell_size
 
+from microfiche import formats
 from microfiche.conversation import Conversation, Record
 from microfiche.errors import BadInput
+from microfiche.transfer import import_history
 
-from .files import plain
+from .files import STDIN, name_of, plain, read_bytes
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 _MAGIC = b"SQLite format 3\0"
+EXPORT = b'{"microfiche":"record"'
+"""How an export of a whole record begins."""
+
 _NARROWEST = 40
 _ANYWHERE = 250
 """Cells of a line that goes to no terminal: enough for a search through the output, no flood."""
@@ -44,6 +51,34 @@ def opened(path: Path, write: bool = False) -> Record:
     if not path.exists():
         raise BadInput("there is no such file", str(path), "check the name, or import a session into it first")
     return Record.open(path, create=False, read_only=not write)
+
+
+@contextmanager
+def looked_at(path: Path, source_format: str | None = None) -> Iterator[Record]:
+    """The record of a file for reading, or of a session: one in a folder of its own, gone when the block ends.
+
+    What a session says has no time of its own here; its entries get that of the file.
+    """
+    if is_record(path):
+        if source_format is not None:
+            raise click.UsageError("--from goes with a session; this is a record")
+        with opened(path) as held:
+            yield held
+        return
+    source = read_bytes(path)
+    where = name_of(path)
+    name = "session" if path == STDIN else path.stem
+    with TemporaryDirectory() as folder:
+        place = Path(folder) / "session.mf"
+        if source.startswith(EXPORT):
+            with Record.import_(source.decode("ascii", "replace").splitlines(), place) as held:
+                yield held
+            return
+        history, beside = formats.whole(source, source_format, where)
+        written = 0 if path == STDIN else path.stat().st_mtime_ns // 1000
+        with Record.open(place, clock=lambda: written) as held:
+            import_history(held, history, name, source=where, beside=beside)
+            yield held
 
 
 def picked(record: Record, name: str | None) -> Conversation:

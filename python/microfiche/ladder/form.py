@@ -26,8 +26,8 @@ class Form:
     least: int = 0
     atlas: str = ""
 
-    def draw(self, segments: Sequence[Segment], first: int = 1) -> list[Page]:
-        """Pages of this form, numbered from ``first``."""
+    def draw(self, segments: Sequence[Segment], first: int = 1, inside: int | None = None) -> list[Page]:
+        """Pages of this form, numbered from ``first``; ``inside`` is the turn that they begin inside of."""
         return draw(
             segments,
             cell=self.cell,
@@ -37,6 +37,7 @@ class Form:
             grid=self.grid,
             min_height=self.least,
             first=first,
+            inside=inside,
             atlas=atlas.named(self.atlas, self.cell, self.ink),
             # A plan and a context hold the pages' identities.
             digests=True,

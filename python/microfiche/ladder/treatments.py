@@ -6,7 +6,7 @@ Told of the plan and of where its pages begin and end, so nothing has to be draw
 from __future__ import annotations
 
 import json
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -81,6 +81,7 @@ class _Teller:
         self.script = drawn.script
         left_out = archive.left_out if archive is not None else 0
         self.hidden, self.shown = drawn.pages[:left_out], drawn.pages[left_out:]
+        self.starts, self.ends = [page.start for page in self.shown], [page.end for page in self.shown]
         self.results = drawn.results
         self.summarised = plan.summarised
         self.gone = plan.gone
@@ -148,10 +149,11 @@ class _Teller:
             first = max(min(first, len(script.spots) - 1), 0)
             last = first + 1
 
-        def holds(page: Page) -> bool:
-            return page.end > (first, 0) and page.start < (last, 0)
-
-        return tuple(page.number for page in self.shown if holds(page)), any(map(holds, self.hidden))
+        begin = bisect_right(self.ends, (first, 0))
+        stop = bisect_left(self.starts, (last, 0))
+        return tuple(page.number for page in self.shown[begin:stop]), any(
+            page.end > (first, 0) and page.start < (last, 0) for page in self.hidden
+        )
 
     def _pointers(self, turn: int, part: Part) -> str:
         texts = _texts(part)
