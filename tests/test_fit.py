@@ -113,6 +113,44 @@ def test_each_thing_of_ours_alone_is_refused(wire: str) -> None:
 
 
 @pytest.mark.parametrize("wire", builders.WIRES)
+def test_a_page_that_a_tool_showed_is_a_picture_like_any_other(wire: str) -> None:
+    """Kind: a session in which the agent looked at a file of ours, refused for ever."""
+    page = mf.render("words " * 300, model=OPUS)[0].png
+    story = Story().user("look at out/page-001.png").uses(("view", {"path": "out/page-001.png"}, ("seen", page)))
+    fit = mf.compact(story.says("It is a page.").native(wire), model=OWN_MODEL[wire], budget=100_000, format=wire)
+    assert fit.receipt.reason == "under_budget" and fit.receipt.after.images == 1
+    # What a pass makes of such a session is its own output all the same.
+    for at in range(30):
+        story.read(f"{at}.py", code(at, 3_000))
+    made = mf.compact(story.native(wire), model=OWN_MODEL[wire], budget=20_000, format=wire)
+    with pytest.raises(mf.OwnOutput):
+        mf.compact(made.messages, model=OWN_MODEL[wire], budget=20_000, format=wire)
+
+
+@pytest.mark.parametrize("wire", builders.WIRES)
+def test_a_shortened_result_of_ours_is_refused_in_every_wire(wire: str) -> None:
+    """Its pages stand where pictures of a tool stand; what stands beside them tells."""
+    story = Story().user("go").read("big.py", code(1, 400_000))
+    made = mf.compact(story.native(wire), model=OWN_MODEL[wire], budget=20_000, format=wire)
+    assert made.receipt.after.images
+    with pytest.raises(mf.OwnOutput, match=r"a (guide|pointer) of ours"):
+        mf.compact(made.messages, model=OWN_MODEL[wire], budget=20_000, format=wire)
+
+
+@pytest.mark.parametrize("vision", ["yes", 1, 0, "", []])
+def test_vision_is_true_or_false(vision: Any) -> None:
+    with pytest.raises(mf.BadInput, match="neither true nor false"):
+        mf.compact(Story().user("go").native("anthropic"), model=OPUS, vision=vision)
+
+
+@pytest.mark.parametrize("source", ["", "  \n", "\0\0", '{"schema_version": "ATIF-v1.5", "agent": {}, "steps": 3}'])
+def test_what_cannot_be_read_names_a_cure(source: str) -> None:
+    with pytest.raises(mf.BadInput) as caught:
+        formats.read(source, "atif" if "ATIF" in source else None)
+    assert caught.value.cure
+
+
+@pytest.mark.parametrize("wire", builders.WIRES)
 def test_words_that_quote_ours_pass(wire: str) -> None:
     story = Story().user(f"What does this mean: {GUIDE}")
     story.uses(("grep", {}, f"plan.json:3:{PLACEHOLDER}"), ("read", {}, f"{PLACEHOLDER}{code(1, 2_000)}"))

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
+from contextlib import suppress
+from itertools import chain, islice
 from typing import Any, TypeAlias, TypeVar
 
 from microfiche import fit, formats, models
@@ -74,6 +76,8 @@ class _Conversation:
         if isinstance(told, Exception):
             return refusal(told)
         if streams:
+            return None
+        if isinstance(told, Iterator | AsyncIterator):
             return None
         sent = self.context
         weight = sent.tokens if sent is not None else fit.count(body, model=model)
@@ -238,9 +242,45 @@ def openai_responses(client: Any, *, budget: int | None = None, policy: Policy |
     return _sender(client.responses.create, "openai_responses", budget, policy)
 
 
-def google(client: Any, *, budget: int | None = None, policy: Policy | None = None) -> Any:
-    """The same for ``client.models.generate_content``; pass ``client.aio`` to await it."""
-    return _sender(client.models.generate_content, "gemini", budget, policy)
+def google(client: Any, *, budget: int | None = None, policy: Policy | None = None, stream: bool = False) -> Any:
+    """The same for ``client.models.generate_content`` or ``generate_content_stream``; ``client.aio`` is awaited."""
+    if not stream:
+        return _sender(client.models.generate_content, "gemini", budget, policy)
+    send = client.models.generate_content_stream
+    begun = _begun_later if inspect.iscoroutinefunction(inspect.unwrap(send)) else _begun
+    return _sender(begun(send), "gemini", budget, policy)
+
+
+def _begun(send: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+    """The stream with its first chunk there: this client sends, and is refused, when that is asked for."""
+
+    def run(**request: Any) -> Iterator[Any]:
+        stream = iter(send(**request))
+        first = list(islice(stream, 1))
+        return chain(first, stream)
+
+    return run
+
+
+def _begun_later(send: Callable[..., Awaitable[AsyncIterator[Any]]]) -> Callable[..., Awaitable[AsyncIterator[Any]]]:
+    async def run(**request: Any) -> AsyncIterator[Any]:
+        stream = aiter(await send(**request))
+        first = [each async for each in _first(stream)]
+
+        async def rest() -> AsyncIterator[Any]:
+            for each in first:
+                yield each
+            async for each in stream:
+                yield each
+
+        return rest()
+
+    return run
+
+
+async def _first(stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    with suppress(StopAsyncIteration):
+        yield await anext(stream)
 
 
 def _sender(send: Any, wire: str, budget: int | None, policy: Policy | None) -> Sender | AsyncSender:

@@ -385,15 +385,22 @@ def _wire(history: History, model: Model, format: str | None) -> str:
 def refuse_own(history: History) -> None:
     """:class:`OwnOutput` if the history holds pages, a guide or placeholders that a pass made.
 
-    Only a part that is one, from its first character to its last: text that quotes one is anybody's.
+    Only a part that is one, from its first character to its last: text that quotes one is anybody's. A page that
+    a tool gave is a picture like any other: somebody looked at a file. In a pass's own context a result
+    has pages only beside a pointer, and that tells.
     """
+    after_results = False
     for turn in history.turns()[1]:
         for message in turn.messages:
+            # Where a result holds no pictures, they follow it as a user's message.
+            shown, after_results = after_results, bool(message.results)
             for part in message.parts:
-                inner = part.parts if isinstance(part, ToolResult) else (part,)
-                kind = next(filter(None, map(_own, inner)), "")
-                if isinstance(part, ToolResult) and is_placeholder(part.text):
-                    kind = "placeholder"
+                if isinstance(part, ToolResult):
+                    kind = next(filter(None, map(_own, (each for each in part.parts if isinstance(each, Text)))), "")
+                    if is_placeholder(part.text):
+                        kind = "placeholder"
+                else:
+                    kind = "" if shown and isinstance(part, Image) else _own(part)
                 if kind:
                     raise OwnOutput(
                         f"a {kind} of ours stands in the input",

@@ -76,7 +76,7 @@ def test_a_refusal_is_recovered_in_one_line(wire: str, model: str, http: httpx2.
         assert 1 <= len(judge.refusals) <= 2
         assert judge.requests[-1].tokens <= 36_000
         assert send.context is not None and send.context.plan
-        # The next turn goes on with the plan, and is not refused again.
+        # The next turn goes on with the plan and with what was learnt of the window.
         plan, before = send.context.plan, len(judge.refusals)
         story.read("more.py", builders.code(1, 900)).user("Go on.")
         send(**request(wire, model, story))
@@ -97,6 +97,36 @@ def test_async_clients_are_awaited(wire: str, model: str) -> None:
     with Judge(window=36_000) as judge:
         assert asyncio.run(run(judge)) is not None
         assert 1 <= len(judge.refusals) <= 2
+
+
+def streaming(wire: str, judge: Judge, http: Any) -> tuple[Any, dict[str, Any]]:
+    """A sender that streams, and what is passed beside the request."""
+    return sender(wire, judge, http, **({"stream": True} if wire == "gemini" else {})), (
+        {} if wire == "gemini" else {"stream": True}
+    )
+
+
+@pytest.mark.parametrize(("wire", "model"), CASES)
+def test_a_refused_stream_is_recovered_before_its_first_event(wire: str, model: str, http: httpx2.Client) -> None:
+    story = builders.rounds(30, 4_500).user("And what now?")
+    with Judge(window=36_000) as judge:
+        send, beside = streaming(wire, judge, http)
+        assert len(list(send(**request(wire, model, story), **beside))) >= 1
+        assert 1 <= len(judge.refusals) <= 2 and judge.requests[-1].status == 200
+
+
+@pytest.mark.parametrize(("wire", "model"), CASES)
+def test_a_refused_stream_is_recovered_by_async_clients(wire: str, model: str) -> None:
+    story = builders.rounds(30, 4_500).user("And what now?")
+
+    async def run(judge: Judge) -> int:
+        async with httpx2.AsyncClient() as http:
+            send, beside = streaming(wire, judge, http)
+            return len([each async for each in await send(**request(wire, model, story), **beside)])
+
+    with Judge(window=36_000) as judge:
+        assert asyncio.run(run(judge)) >= 1
+        assert 1 <= len(judge.refusals) <= 2 and judge.requests[-1].status == 200
 
 
 @pytest.mark.parametrize(("wire", "model"), CASES)

@@ -32,7 +32,7 @@ def read(loaded: Loaded) -> History:
     document = loaded.document
     steps = document.get("steps") if isinstance(document, dict) else None
     if not isinstance(steps, list):
-        raise BadInput('a trajectory without a list "steps"', loaded.where)
+        raise BadInput('a trajectory without a list "steps"', loaded.where, "name what it is if it is no ATIF")
     counts: Counter[str] = Counter()
     messages: list[Message] = []
     for at, step in enumerate(steps):

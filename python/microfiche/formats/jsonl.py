@@ -57,7 +57,8 @@ def load(source: str | bytes | bytearray, where: str) -> Loaded:
     text = source if isinstance(source, str) else _decode(bytes(source), loaded)
     text = text.removeprefix("\ufeff")
     if not text.strip("\0 \t\r\n"):
-        raise BadInput("the input is empty" if not text.strip() else "the input holds nothing but NUL", where)
+        what = "the input is empty" if not text.strip() else "the input holds nothing but NUL"
+        raise BadInput(what, where, "pass a session file, a request body or a list of messages")
     parser = _Parser()
     try:
         document = parser.parse(text)

@@ -126,7 +126,12 @@ def find(name: str, vision: bool | None = None) -> Model:
     ``family``, ``vision`` unknown. Any other name: match ``unknown``, ``vision`` false.
     ``vision`` overrides what the catalogue says; the caller answers for it. The user's own readings of exactly this
     model (:func:`.evidence.user_readings`) count like the catalogue's; what was read from pages has vision.
+    :class:`~microfiche.errors.BadInput` if ``vision`` is neither true nor false.
     """
+    if vision is not None and not isinstance(vision, bool):
+        raise BadInput(
+            f"{vision!r} is neither true nor false", "vision", "pass True, False, or None for the catalogue's"
+        )
     asked = parse(name)
     model = _look_up(asked)
     changes: dict[str, Any] = {"name": name}
