@@ -218,15 +218,20 @@ def _line_end(text: str, start: int, length: int) -> int:
 
 
 def _head(text: str, limit: int, ruler: Ruler) -> int:
-    """How many characters at the beginning, in whole lines if there are any, have at most ``limit`` tokens."""
-    return _line_end(text, 0, _longest(limit, lambda size: ruler.text(text[:size]), len(text) // 2))
+    """How many characters at the beginning, in whole lines if there are any, have at most ``limit`` tokens.
+
+    None if they are all blank: a block of nothing but blanks is refused.
+    """
+    size = _line_end(text, 0, _longest(limit, lambda size: ruler.text(text[:size]), len(text) // 2))
+    return size if text[:size].strip() else 0
 
 
 def _tail(text: str, limit: int, ruler: Ruler) -> int:
     """How many characters at the end, in whole lines if there are any, have at most ``limit`` tokens."""
     size = _longest(limit, lambda size: ruler.text(text[len(text) - size :]), len(text) // 2)
     at = text.find("\n", len(text) - size, len(text) - size // 2)
-    return len(text) - at - 1 if at >= 0 else size
+    size = len(text) - at - 1 if at >= 0 else size
+    return size if text[len(text) - size :].strip() else 0
 
 
 def _longest(limit: int, cost: Callable[[int], int], most: int) -> int:
