@@ -104,6 +104,14 @@ def test_open_verify_path_search_fork(large: Path) -> None:
             f"{record.head.size / took:,.0f} / {record.head.size / busy:,.0f} entries/s",
         )
         assert record.head.size / busy > 30_000
+        began = time.process_time()
+        took = clocked(lambda: record.verify(derived=True).sound or pytest.fail("unsound"))
+        busy = time.process_time() - began
+        report(
+            "verify with the search, clock / processor time",
+            f"{record.head.size / took:,.0f} / {record.head.size / busy:,.0f} entries/s",
+        )
+        report("newest 20 of the thread", f"{clocked(lambda: list(t.path(last=20))) * 1e3:.0f} ms")
         report("search, two words, 20 of many", f"{clocked(lambda: t.search('the record')) * 1e3:.1f} ms")
         report("search, a rare phrase", f"{clocked(lambda: t.search('laid out in one walk over')) * 1e3:.1f} ms")
         proof = record.proof(77_777)

@@ -249,3 +249,62 @@ def test_a_session_that_has_grown_is_imported_again(run: Run, harbour: Path, tmp
     again = run("import", session, record, "--update")
     assert again.code == 0 and "Nothing new" in again.text
     assert run("verify", record, "--derived").code == 0
+
+
+def test_the_newest_lines_are_the_end_of_all_lines(run: Run, work: Path) -> None:
+    run("checkpoint", work, "here")
+    run("branch", work, 40)
+    for how in ((), ("--all",)):
+        whole = told(run("log", work, "--json", *how))
+        for last in (1, 3, len(whole) - 1, len(whole), len(whole) + 5):
+            assert told(run("log", work, "--json", *how, "--last", last)) == whole[-last:]
+
+
+def test_the_branches_of_a_session_are_told_and_there(run: Run, tmp_path: Path) -> None:
+    def line(uuid: str, parent: str | None, kind: str, words: str) -> dict[str, Any]:
+        return {"uuid": uuid, "parentUuid": parent, "sessionId": "s", "type": kind,
+                "message": {"role": kind, "id": uuid, "content": [{"type": "text", "text": words}]}}  # fmt: skip
+
+    boundary = {
+        "uuid": "e", "parentUuid": None, "logicalParentUuid": "d", "sessionId": "s", "type": "system",
+        "subtype": "compact_boundary", "compactMetadata": {"trigger": "auto", "preTokens": 155_000},
+    }  # fmt: skip
+    lines = [
+        line("a", None, "user", "Count."),
+        line("b", "a", "assistant", "Seven."),
+        line("c", "a", "user", "Stop."),
+        line("d", "b", "user", "Sure?"),
+        boundary,
+        line("f", "e", "assistant", "Yes."),
+        {"type": "custom-title", "customTitle": "Boats", "sessionId": "s"},
+    ]
+    session, record = tmp_path / "s.jsonl", tmp_path / "work.mf"
+    session.write_text("\n".join(map(json.dumps, lines)))
+    ran = run("import", session, record)
+    assert "branch     ends at checkpoint branch 1" in ran.text
+    assert "events     1 compaction and 1 name of the session" in ran.text
+    log = run("log", record).text
+    assert "the session's own compaction (auto) of turns 1-3, 155,000 tokens before" in log and "Boats" in log
+    assert '"Stop."\n│     entry 7: checkpoint branch 1' in run("tree", record).text
+    assert "Nothing new" in run("import", session, record, "--update").text
+    again = tmp_path / "again.mf"
+    assert told(run("import", session, again, "--json"))["branches"] == ["branch 1"]
+    assert run("verify", again, "--derived").code == 0
+
+
+def test_a_writer_waits_as_long_as_it_is_told(run: Run, work: Path) -> None:
+    other = sqlite3.connect(work, isolation_level=None)
+    try:
+        other.execute("BEGIN IMMEDIATE")
+        for command in (
+            ("checkpoint", work, "x"),
+            ("pin", work, "x"),
+            ("import", SESSIONS / "moorings.stream.jsonl", work),
+        ):
+            ran = run(*command, "--wait", 0)
+            assert ran.code == 1 and "another process is writing" in ran.err
+        assert run("log", work).code == 0 and run("verify", work).code == 0
+    finally:
+        other.close()
+    assert run("checkpoint", work, "x", "--wait", "0.5").code == 0
+    assert run("checkpoint", work, "x", "--wait", "-1").code == 2

@@ -15,7 +15,7 @@ from microfiche.views.thread import marker
 
 from .files import plain
 from .receipt import plural
-from .record import emit, fitted, json_option, name_option, opened, picked, record_argument, room
+from .record import emit, fitted, json_option, name_option, opened, picked, record_argument, room, wait_option
 
 
 def _say(as_json: bool, told: dict[str, Any], line: str) -> None:
@@ -33,6 +33,7 @@ def _place(entry: int | None) -> str:
 @record_argument
 @click.argument("entry", type=click.IntRange(0))
 @name_option
+@wait_option
 @json_option
 def branch(record: Path, entry: int, name: str | None, as_json: bool) -> None:
     """Move the tip to another entry; what is said next becomes a branch there.
@@ -53,6 +54,7 @@ def branch(record: Path, entry: int, name: str | None, as_json: bool) -> None:
 @click.argument("new")
 @name_option
 @click.option("--at", type=click.IntRange(1), metavar="ENTRY", help="Fork there.  [default: the tip]")
+@wait_option
 @json_option
 def fork(record: Path, new: str, name: str | None, at: int | None, as_json: bool) -> None:
     """Copy the path into a new conversation NEW, with entries of its own.
@@ -71,6 +73,7 @@ def fork(record: Path, new: str, name: str | None, at: int | None, as_json: bool
 @record_argument
 @click.argument("label")
 @name_option
+@wait_option
 @json_option
 def checkpoint(record: Path, label: str, name: str | None, as_json: bool) -> None:
     """Name the turn boundary that the conversation stands on, to rewind to it later.
@@ -96,6 +99,7 @@ def checkpoint(record: Path, label: str, name: str | None, as_json: bool) -> Non
 @click.option(
     "--planned-on", type=click.IntRange(1), metavar="ENTRY", help="Refuse if the tip is another entry by now."
 )
+@wait_option
 @json_option
 def rewind(
     record: Path, label: str, name: str | None, report: str | None, planned_on: int | None, as_json: bool
@@ -117,6 +121,7 @@ def rewind(
 @record_argument
 @click.argument("event", type=click.IntRange(1), required=False)
 @name_option
+@wait_option
 @json_option
 def undo(record: Path, event: int | None, name: str | None, as_json: bool) -> None:
     """Take back the newest pass in force; later passes leave its turns alone while they can.
@@ -144,6 +149,7 @@ def undo(record: Path, event: int | None, name: str | None, as_json: bool) -> No
     show_default=True,
     help=f"What it is: {', '.join(PIN_KINDS)}, or a word of your own.",
 )
+@wait_option
 @json_option
 def pin(record: Path, text: str, name: str | None, kind: str, as_json: bool) -> None:
     """Keep a text word for word in every context from here on, until it is unpinned."""
@@ -158,6 +164,7 @@ def pin(record: Path, text: str, name: str | None, kind: str, as_json: bool) -> 
 @record_argument
 @click.argument("entry", metavar="PIN", type=click.IntRange(1))
 @name_option
+@wait_option
 @json_option
 def unpin(record: Path, entry: int, name: str | None, as_json: bool) -> None:
     """Let a pin go; an open question is closed so. PIN is its entry, as pins prints it."""

@@ -18,7 +18,7 @@ from .contexts import deliver, tokens
 from .files import STDIN, Target, font_option, name_of, read_bytes
 from .passes import Asked, compact_record, system_of, tools_of
 from .receipt import plural
-from .record import is_record
+from .record import is_record, wait_option
 
 _EXAMPLE = "microfiche compact session.jsonl --model claude-opus-5 --budget 120k --out out/"
 
@@ -79,6 +79,7 @@ _EXAMPLE = "microfiche compact session.jsonl --model claude-opus-5 --budget 120k
 @click.option("--name", metavar="NAME", help="The conversation, if SESSION is a record of several.")
 @click.option("--prompt", metavar="TEXT", help="The opening user message of a session that begins with the assistant.")
 @click.option("--dry-run", is_flag=True, help="Print the receipt, write nothing.")
+@wait_option
 @click.option("--json", "as_json", is_flag=True, help="Print the receipt as JSON.")
 @click.pass_context
 def compact(

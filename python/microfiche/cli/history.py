@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -23,7 +24,20 @@ from microfiche.views.tree import tree as tree_data
 
 from .files import STDIN, name_of, plain, read_bytes
 from .receipt import plural
-from .record import EXPORT, emit, fitted, is_record, json_option, name_option, opened, picked, record_argument, room
+from .record import (
+    EXPORT,
+    emit,
+    fitted,
+    is_record,
+    json_option,
+    name_option,
+    opened,
+    picked,
+    record_argument,
+    room,
+    wait_option,
+    waiting,
+)
 
 
 @click.command("import", epilog="Example:\n\n\b\n  microfiche import session.jsonl work.mf --name triage")
@@ -34,6 +48,7 @@ from .record import EXPORT, emit, fitted, is_record, json_option, name_option, o
     "--from", "source_format", type=click.Choice(formats.FORMATS), help="What SESSION is.  [default: detected]"
 )
 @click.option("--update", is_flag=True, help="Add to the conversation what SESSION has said since it was imported.")
+@wait_option
 @json_option
 def import_(
     session: Path, record: Path, name: str | None, source_format: str | None, update: bool, as_json: bool
@@ -60,7 +75,7 @@ def import_(
     where = name_of(session)
     history, beside = formats.whole(source, source_format, where)
     check_importable(history, name, where)
-    with opened(record, write=True) if update else Record.open(record) as held:
+    with opened(record, write=True) if update else Record.open(record, wait=waiting()) as held:
         if update:
             done = update_history(picked(held, name), history, source=where, beside=beside)
         else:
@@ -112,7 +127,8 @@ def log(record: Path, name: str | None, last: int | None, everything: bool, as_j
     """
     with opened(record) as held:
         chat = picked(held, name)
-        entries = list(held.entries(conversation=chat.name) if everything else events(chat))[-(last or 0) :]
+        found = held.entries(conversation=chat.name) if everything else events(chat, last)
+        entries = list(deque(found, last))
         if as_json:
             emit([data(entry) for entry in entries])
             return

@@ -22,7 +22,7 @@ from microfiche.views.window import composition
 
 from .contexts import deliver, tokens
 from .files import Target, font_option, plain, print_table, read_bytes, table
-from .record import emit, json_option, name_option, opened, picked, record_argument
+from .record import emit, json_option, name_option, opened, picked, record_argument, wait_option
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +177,7 @@ def context(record: Path, name: str | None, as_json: bool, **asked: Any) -> None
 @asking
 @click.option("--out", type=Target(), metavar="DIR", help="Where the context goes, as for compact.")
 @name_option
+@wait_option
 @json_option
 @click.pass_context
 def shake(
@@ -205,6 +206,7 @@ def shake(
 @record_argument
 @click.option("--out", type=Target(), metavar="DIR", help="Where the context goes, as for compact.")
 @name_option
+@wait_option
 @json_option
 @click.pass_context
 def retry(ctx: click.Context, record: Path, out: Path | None, name: str | None, as_json: bool) -> None:

@@ -34,6 +34,17 @@ _ANYWHERE = 250
 
 record_argument = click.argument("record", type=click.Path(path_type=Path))
 name_option = click.option("--name", metavar="NAME", help="The conversation.  [default: the only one of the record]")
+_WAIT = "microfiche.wait"
+wait_option = click.option(
+    "--wait",
+    type=click.FloatRange(0, 86_400),
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    expose_value=False,
+    callback=lambda ctx, _, seconds: ctx.meta.update({_WAIT: seconds}),
+    help="How long to wait for another process that writes the record.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -50,7 +61,12 @@ def opened(path: Path, write: bool = False) -> Record:
     """The record of a file, which has to be there."""
     if not path.exists():
         raise BadInput("there is no such file", str(path), "check the name, or import a session into it first")
-    return Record.open(path, create=False, read_only=not write)
+    return Record.open(path, create=False, read_only=not write, wait=waiting())
+
+
+def waiting() -> float:
+    """The seconds that ``--wait`` allows."""
+    return float(click.get_current_context().meta.get(_WAIT, 10.0))
 
 
 @contextmanager

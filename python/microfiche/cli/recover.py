@@ -20,7 +20,7 @@ from .contexts import deliver
 from .files import STDIN, Target, name_of, read_bytes
 from .passes import Asked, asking, system_of, title_of, tools_of
 from .receipt import plural
-from .record import is_record, json_option, name_option, opened, picked
+from .record import is_record, json_option, name_option, opened, picked, wait_option
 
 _EXAMPLE = "microfiche recover request.json --error @refusal.json --model claude-opus-5 --out out/"
 
@@ -49,6 +49,7 @@ _EXAMPLE = "microfiche recover request.json --error @refusal.json --model claude
 )
 @name_option
 @click.option("--dry-run", is_flag=True, help="Print the receipt, write and record nothing.")
+@wait_option
 @json_option
 @click.pass_context
 def recover(

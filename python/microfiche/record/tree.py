@@ -280,17 +280,19 @@ class Thread:
 
     # Reading
 
-    def path(self, tip: Expected | Literal["tip"] = "tip", kinds: Sequence[str] | None = None) -> Iterator[Entry]:
+    def path(
+        self, tip: Expected | Literal["tip"] = "tip", kinds: Sequence[str] | None = None, last: int | None = None
+    ) -> Iterator[Entry]:
         """The entries from the root to ``tip``, by default the current one, read as they are asked for.
 
-        ``kinds`` leaves out all others.
+        ``kinds`` leaves out all others; ``last`` all but the newest so many.
         """
         with self.record._reading() as db:
             at = _standing(db, self.name).tip if tip == "tip" else self._seen if tip == "seen" else tip
             if at is not None:
                 _demand(db, at, self.name)
             ids = path_ids(db, at, kinds)
-        return self._stream(ids)
+        return self._stream(ids if last is None else ids[max(len(ids) - last, 0) :])
 
     def _stream(self, ids: Sequence[int]) -> Iterator[Entry]:
         for at in range(0, len(ids), _CHUNK):

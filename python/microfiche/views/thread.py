@@ -16,6 +16,7 @@ from microfiche.pages.guide import spans
 from microfiche.path import IMPORT
 from microfiche.record import Entry, Ref
 
+_BESIDE = ("fork", "label", "label_loss", "failure", "interruption", "claim", "import")
 _BACKTICKS = re.compile("`+")
 
 
@@ -172,23 +173,21 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def events(chat: Conversation) -> Iterator[Entry]:
+def events(chat: Conversation, last: int | None = None) -> Iterator[Entry]:
     """What a reader of the thread sees, in order: the path, and behind what they are about its labels and notes.
 
     Of side entries those that tell of the path: checkpoints, lost ones, failures, interruptions,
-    claims, the import and the fork that it began with.
+    claims, the import and the fork that it began with. With ``last``, no more of the path than the newest so many.
     """
     beside: dict[int | None, list[Entry]] = {}
-    for entry in chat.thread.sides():
-        if entry.kind in ("label", "label_loss", "failure", "interruption", "claim", "import"):
-            about = entry.about
-            if entry.kind in ("label_loss", "interruption") and about is not None:
-                about = chat.record.entry(about).about  # the label's place, the tip when the call was started
-            beside.setdefault(about, []).append(entry)
-        elif entry.kind == "fork":
-            beside.setdefault(None, []).insert(0, entry)
+    told = [entry for kind in _BESIDE for entry in chat.thread.sides(kind)]
+    for entry in sorted(told, key=lambda entry: entry.id):
+        about = None if entry.kind == "fork" else entry.about
+        if entry.kind in ("label_loss", "interruption") and about is not None:
+            about = chat.record.entry(about).about  # the label's place, the tip when the call was started
+        beside.setdefault(about, []).append(entry)
     yield from beside.get(None, ())
-    for entry in chat.thread.path():
+    for entry in chat.thread.path(last=last):
         yield entry
         yield from beside.get(entry.id, ())
 
