@@ -111,6 +111,20 @@ def test_second_pass(benchmark: Any) -> None:
     )
 
 
+@pytest.mark.parametrize("told", ["numbers", "nothing"])
+def test_recovery(benchmark: Any, told: str) -> None:
+    """A history of about 200,000 tokens that was refused, made to fit without a model at the default cell."""
+    messages = session(400_000)
+    tokens = mf.count(messages, model="claude-haiku-4-5")
+    error = mf.Refusal("tokens", tokens, 150_000) if told == "numbers" else mf.Refusal("tokens")
+    fit = benchmark.pedantic(
+        lambda: mf.recover(messages, error=error, model="claude-haiku-4-5", max_tokens=8_000), rounds=7, warmup_rounds=1
+    )
+    assert fit.tokens <= 150_000
+    benchmark.extra_info["tokens"] = tokens
+    benchmark.extra_info["pages"] = len(fit.receipt.pages)
+
+
 def test_read_session(benchmark: Any) -> None:
     """A Claude Code session file of 1M characters to messages."""
     data = session_lines(1_000_000)

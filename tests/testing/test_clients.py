@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import builders
@@ -222,3 +224,23 @@ def test_a_client_that_fails_costs_nothing(http: httpx2.Client) -> None:
         assert any(rung.reason.startswith("summary_failed") for rung in fit.receipt.rungs)
     with pytest.raises(mf.BadInput, match="no client that is known"):
         clients.summarizer(object(), "m")
+
+
+# ---------------------------------------------------------------- what the README shows
+
+
+def test_the_recovery_that_the_readme_shows(http: httpx2.Client) -> None:
+    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    (shown,) = [each for each in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "mf.recover(" in each]
+    story = builders.rounds(20, 4_500).user("And what now?")
+    tools = formats.tools.stubs(["read_file"], "anthropic")[0]
+    body = {"model": "claude-opus-5", "max_tokens": 1_000, "messages": story.native("anthropic"), "tools": tools}
+    with Judge(window=30_000) as judge:
+        names: dict[str, Any] = {"mf": mf, "client": client("anthropic", judge, http), "request": body}
+        exec(shown, names)
+        assert len(judge.refusals) == 2 and len(judge.requests) == 4
+        assert names["answer"].content and names["send"].context.plan
+    with Judge(script=[Refuse("Overloaded", 529)]) as judge:
+        names["client"] = client("anthropic", judge, http)
+        with pytest.raises(anthropic.APIStatusError):
+            exec(shown, names)
