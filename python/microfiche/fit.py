@@ -34,7 +34,8 @@ from microfiche.ladder.receipt import (
     shortened_lines,
     summary_lines,
 )
-from microfiche.ladder.summarize import Summarizer, Writer, is_block
+from microfiche.ladder.summarize import Summarizer, Writer
+from microfiche.ladder.summary import is_block
 from microfiche.messages import History, Image, Message, Note, Text, ToolResult, Turn, canonical
 from microfiche.models import Fidelity, Model
 from microfiche.pages import guide

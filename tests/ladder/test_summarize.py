@@ -15,20 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from microfiche import formats
 from microfiche.errors import BadInput
-from microfiche.ladder.summarize import (
-    KINDS,
-    Failed,
-    Line,
-    Summary,
-    SummaryRequest,
-    Writer,
-    artifacts,
-    block,
-    is_block,
-    parse,
-    requests,
-    tokens,
-)
+from microfiche.ladder.artifacts import artifacts
+from microfiche.ladder.summarize import Failed, SummaryRequest, Writer, parse, requests
+from microfiche.ladder.summary import KINDS, Line, Summary, block, is_block, tokens
 from microfiche.messages import Image, Message, Opaque, Reasoning, Text, ToolCall, ToolResult, Turn, split_turns
 
 ASKED = SummaryRequest("", (3, 4, 6, 7, 8, 9), 600)

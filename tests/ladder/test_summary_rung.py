@@ -23,7 +23,8 @@ from microfiche.ladder import compact as ladder
 from microfiche.ladder.budget import Load, Policy, Scale, budget_for
 from microfiche.ladder.plan import Source
 from microfiche.ladder.projection import project
-from microfiche.ladder.summarize import Failed, SummaryRequest, Writer, block, is_block, tokens
+from microfiche.ladder.summarize import Failed, SummaryRequest, Writer
+from microfiche.ladder.summary import block, is_block, tokens
 from microfiche.messages import Text, split_turns
 from microfiche.models import find
 from test_passes import MODELS

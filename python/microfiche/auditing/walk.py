@@ -10,7 +10,7 @@ from microfiche import fit
 from microfiche.conversation import Conversation
 from microfiche.formats import convert
 from microfiche.ladder.projection import Projection
-from microfiche.ladder.summarize import block
+from microfiche.ladder.summary import block
 from microfiche.ladder.treatments import Form, documents, treatments
 from microfiche.messages import History, Image, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from microfiche.pages.atlas import remember

@@ -28,7 +28,8 @@ from .newest import Shortened, large_texts, shares, shorten, with_digests
 from .plan import Plan, Source, first_paged, source_digest
 from .projection import Drawn, Projection, assemble, draw_checked, draw_plan, settle, treated
 from .snapshot import awaiting, extend, tail_start
-from .summarize import Failed, Summary, Writer, block, tokens
+from .summarize import Failed, Writer
+from .summary import Summary, block, tokens
 
 _NEVER = 1 << 62
 """Behind every turn."""

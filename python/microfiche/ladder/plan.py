@@ -25,7 +25,7 @@ from .images import WHYS as IMAGE_WHYS
 from .images import Dropped
 from .newest import Shortened
 from .reasoning import thoughts
-from .summarize import KINDS, Line, Summary, one_line
+from .summary import KINDS, Line, Summary, one_line
 
 VERSION = 1
 

@@ -21,7 +21,7 @@ from microfiche.pages.script import Script, Spot, write_script
 from . import reasoning
 from .newest import Shortened, draw_shortened
 from .plan import Archive, FullPage, Plan, Source, check_source, mismatch
-from .summarize import block
+from .summary import block
 
 
 @dataclass(slots=True)

@@ -4,79 +4,24 @@ The one rung that asks a model. What is asked is made of the source turns, never
 summary, and framed as data; what comes back is taken apart line by line, and a line that does not
 say which of these turns it rests on is no line. Files, commands and ids come from the record.
 Whatever goes wrong, nothing is changed: the plan before stands.
-
-Tokens are estimated here as UTF-8 bytes over 2, the densest family of :mod:`microfiche.models.tokens`,
-since the summariser may be any model.
 """
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import json
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
-from typing import Any, Literal
+from typing import Any
 
 from microfiche.errors import BadInput
 from microfiche.messages import Image, Opaque, Reasoning, Text, ToolCall, ToolResult, Turn
 from microfiche.pages.script import clean_name, image_marker
 
-from . import elide
-
-VERSION = 1
-"""Of the prompt and of the wording of the block."""
-
-Kind = Literal["decision", "open question", "failure", "fact", "artifact"]
-
-_HEADINGS: dict[Kind, str] = {
-    "decision": "Decisions",
-    "open question": "Open questions",
-    "failure": "Failures",
-    "fact": "Facts",
-    "artifact": "Artifacts, from the record",
-}
-KINDS: tuple[Kind, ...] = tuple(_HEADINGS)
-"""In the order in which they stand in a block; too long an answer loses its last lines in this order."""
-
-Span = tuple[int, int]
-"""The first and last turn of a pointer, by number."""
-
-LINE = 400
-"""Characters of a line; what is longer is cut, with the count."""
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line of a summary: what holds, on one line of text, and the turns it rests on."""
-
-    kind: Kind
-    text: str
-    turns: tuple[Span, ...]
-
-    def __str__(self) -> str:
-        word = "turn" if len(self.turns) == 1 and self.turns[0][0] == self.turns[0][1] else "turns"
-        where = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in self.turns)
-        return f"- {self.text} ({word} {where})"
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """What stands for turns ``first`` to ``last``. ``cut`` counts the lines left out for length."""
-
-    first: int
-    last: int
-    lines: tuple[Line, ...]
-    cut: int = 0
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 (hex) of the summary as JSON in ASCII."""
-        data = [VERSION, self.first, self.last, [[each.kind, each.text, each.turns] for each in self.lines], self.cut]
-        return hashlib.sha256(json.dumps(data, separators=(",", ":")).encode("ascii")).hexdigest()
+from .artifacts import artifacts
+from .summary import HEADINGS, KINDS, LINE, POINTERS, Kind, Line, Span, Summary, block, clip, json_of, one_line, tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,60 +44,6 @@ Summarizer = Callable[[SummaryRequest], str | Awaitable[str]]
 
 class Failed(Exception):
     """No summary came of it; the text says why, on one line."""
-
-
-def tokens(text: str) -> int:
-    """Estimated tokens of a text for the densest model: UTF-8 bytes over 2, rounded up."""
-    return -(-len(text.encode("utf-8", "surrogatepass")) // 2)
-
-
-# ---------------------------------------------------------------- the block in a context
-
-
-def block(summaries: Iterable[Summary], recall: bool) -> str:
-    """The text that stands for the summarised turns; :func:`is_block` knows it."""
-    where = _RECALL if recall else _NO_RECALL
-    return "\n".join(chain.from_iterable(_block(each, where) for each in summaries))
-
-
-_RECALL = "the tool named recall returns the exact text of a turn by its number."
-_NO_RECALL = "the exact text of a turn is kept on record under its number, no recall is offered here."
-
-
-def _block(summary: Summary, where: str) -> Iterator[str]:
-    first, last = summary.first, summary.last
-    turns = f"turn {first}" if first == last else f"turns {first}-{last}"
-    yield f"Summary of {turns}, by a model from their text; a line names the turns it comes from, {where}"
-    for kind, heading in _HEADINGS.items():
-        lines = [each for each in summary.lines if each.kind == kind]
-        if lines:
-            yield heading
-            yield from map(str, lines)
-    if summary.cut:
-        yield f"[{summary.cut:,} more {'line' if summary.cut == 1 else 'lines'} left out for length]"
-
-
-_OPENING = re.compile(
-    r"Summary of turns? \d+(?:-\d+)?, by a model from their text; a line names the turns it comes from, "
-    rf"(?:{re.escape(_RECALL)}|{re.escape(_NO_RECALL)})"
-)
-_POINTER = re.compile(r"\d+(?:-\d+)?(?:, \d+(?:-\d+)?)*\)")
-_CUT = re.compile(r"\[[\d,]+ more lines? left out for length\]")
-
-
-def is_block(text: str) -> bool:
-    """Whether a text is the block of summaries of ours, and nothing else."""
-    if not text.startswith("Summary of turn"):
-        return False
-    opening, *rest = text.split("\n")
-    return _OPENING.fullmatch(opening) is not None and all(map(_of_block, rest))
-
-
-def _of_block(line: str) -> bool:
-    if line.startswith("- "):
-        before, _, pointer = line.rpartition(" (turn")
-        return bool(before) and _POINTER.fullmatch(pointer.removeprefix("s").removeprefix(" ")) is not None
-    return line in _HEADINGS.values() or _OPENING.fullmatch(line) is not None or _CUT.fullmatch(line) is not None
 
 
 # ---------------------------------------------------------------- what is asked
@@ -328,15 +219,6 @@ def _line(turn: int, speaker: str, text: str, length: float) -> str:
     return f"{turn} {speaker} {_quoted(clip(text, int(length)))}"
 
 
-def clip(text: str, length: int) -> str:
-    """The text, or its beginning and end around a count of the characters left out."""
-    if len(text) <= length:
-        return text
-    tail = length // 3
-    left_out = len(text) - length
-    return f"{text[: length - tail]}[... {left_out:,} characters left out ...]{text[len(text) - tail :]}"
-
-
 def _quoted(text: str) -> str:
     """A JSON string that stands on one line for every reader, and that UTF-8 can carry."""
     return _BREAKS.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
@@ -406,7 +288,7 @@ def _listed(flags: dict[str, int]) -> str:
 def _rows(answer: str) -> Iterator[Any]:
     """The lines of an answer: JSON objects as such, the rest as text; code fences are no lines."""
     lines = [line for each in answer.splitlines() if (line := each.strip()) and not line.startswith("```")]
-    whole = _json("\n".join(lines))
+    whole = json_of("\n".join(lines))
     if isinstance(whole, list):
         yield from whole
         return
@@ -416,19 +298,10 @@ def _rows(answer: str) -> Iterator[Any]:
         if not line.startswith("{"):
             yield line
             continue
-        value = _json(line.removesuffix(","))
+        value = json_of(line.removesuffix(","))
         if not isinstance(value, dict) and at == len(lines) - 1:
             raise Failed("the answer ends in the middle of a line")
         yield value
-
-
-def _json(text: str) -> Any:
-    if text[:1] not in ("{", "["):
-        return None
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _read(row: Any, turns: frozenset[int], flags: Counter[str]) -> Line | None:
@@ -456,12 +329,8 @@ def _read(row: Any, turns: frozenset[int], flags: Counter[str]) -> Line | None:
     else:
         if len(sound) < len(set(pointers)):
             flags["pointers to other turns"] += len(set(pointers)) - len(sound)
-        return Line(kind, text, sound[:_POINTERS])
+        return Line(kind, text, sound[:POINTERS])
     return None
-
-
-_POINTERS = 8
-"""Pointers that a line shows."""
 
 
 def _from_object(row: dict[Any, Any]) -> tuple[str, str, list[Span]] | None:
@@ -499,15 +368,6 @@ def _kind(name: str) -> Kind | None:
     return next((kind for kind in KINDS if words in (kind, f"{kind}s")), None)
 
 
-def one_line(text: str, length: int) -> str:
-    """A text on one line, without control characters, cut at ``length`` characters with the count."""
-    flat = " ".join(_CONTROLS.sub(" ", text.encode("utf-8", "backslashreplace").decode()).split())
-    return clip(flat, length)
-
-
-_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-
-
 def _in_order(lines: Iterable[Line]) -> list[Line]:
     return sorted(lines, key=lambda line: KINDS.index(line.kind))
 
@@ -517,138 +377,12 @@ def _within(lines: Sequence[Line], limit: int) -> tuple[tuple[Line, ...], int]:
     kept: list[Line] = []
     headed: set[str] = set()
     for line in lines:
-        limit -= tokens(f"{line}\n") + (0 if line.kind in headed else tokens(f"{_HEADINGS[line.kind]}\n"))
+        limit -= tokens(f"{line}\n") + (0 if line.kind in headed else tokens(f"{HEADINGS[line.kind]}\n"))
         if limit < 0:
             break
         headed.add(line.kind)
         kept.append(line)
     return tuple(kept), len(lines) - len(kept)
-
-
-# ---------------------------------------------------------------- artifacts, from the record
-
-
-def artifacts(turns: Iterable[Turn]) -> list[Line]:
-    """Files changed, ids created, commands run and files read, from the calls of the turns by their shape.
-
-    A call that failed, or that has no result, changed and created nothing.
-    """
-    found: dict[str, dict[str, set[int]]] = {"changed": {}, "created": {}, "ran": {}, "read": {}, "looked": {}}
-    for turn in turns:
-        results = {result.call_id: result for message in turn.messages for result in message.results}
-        for call in (call for message in turn.messages for call in message.calls):
-            result = results.get(call.id)
-            for deed, what in _deeds(call, result):
-                name = one_line(what, _NAME)
-                if name:
-                    found[deed].setdefault(name, set()).add(turn.number)
-    for name in found["changed"]:
-        found["read"].pop(name, None)
-    return [
-        Line("artifact", f"{'ran' if deed == 'looked' else deed} {name}", _spans(numbers))
-        for deed, names in found.items()
-        for name, numbers in names.items()
-    ]
-
-
-_NAME = 200
-"""Characters of a file's or command's name."""
-
-
-def _spans(numbers: Iterable[int]) -> tuple[Span, ...]:
-    """The first turn and the newest ones."""
-    each = [(number, number) for number in sorted(numbers)]
-    return tuple(each if len(each) <= _POINTERS // 2 else [each[0], *each[1 - _POINTERS // 2 :]])
-
-
-def _deeds(call: ToolCall, result: ToolResult | None) -> Iterator[tuple[str, str]]:
-    """What a call did: (``changed`` | ``created`` | ``ran`` | ``read``, the name of what).
-
-    ``looked`` is a command that only shows something: the least of all to know.
-    """
-    done = result is not None and not result.error
-    try:
-        arguments = json.loads(call.arguments)
-    except (ValueError, RecursionError):
-        arguments = call.arguments
-    values = {str(key).lower(): value for key, value in arguments.items()} if isinstance(arguments, dict) else {}
-    commands = [line for key in values if key in elide.COMMANDS for line in _texts(values[key])]
-    files = [name for key in values if key in elide.FILES for name in _texts(values[key])]
-    patched = [name for text in _texts(list(values.values()) or arguments) for name in _patched(text)]
-    writes = bool(values.keys() & elide.CONTENTS)
-    if commands:
-        failed = result is not None and result.error
-        deed = "looked" if not failed and all(map(_looks, commands)) else "ran"
-        yield deed, " ".join(commands) + (" [failed]" if failed else "")
-    if done:
-        yield from (("changed", name) for name in patched)
-        yield from (("changed" if writes else "read", name) for name in files)
-        yield from (("created", name) for name in _created(result, call.arguments, reads=bool(files) and not writes))
-
-
-_LOOKING = frozenset(
-    "ls cat head tail grep egrep rg find fd wc tree stat file pwd cd echo which type sort uniq cut awk sed nl less more"
-    " du df env date ps true".split()
-)
-_LOOKING_GIT = frozenset("status log diff show branch grep ls-files blame remote rev-parse".split())
-_STEP = re.compile(r"&&|\|\||[;|\n]")
-_QUIET = re.compile(r"\d?>\s*(?:/dev/null|&\d)")
-
-
-def _looks(command: str) -> bool:
-    """Whether a shell command only shows something, as far as its words tell."""
-    for step in _STEP.split(_QUIET.sub("", command)):
-        words = step.split()
-        if not words:
-            continue
-        shows = words[1:2] and words[1] in _LOOKING_GIT if words[0] == "git" else words[0] in _LOOKING
-        if not shows or ">" in step or "-i" in words or "-delete" in words or "-exec" in words:
-            return False
-    return True
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """Every text in a value or in a list of them."""
-    for each in value if isinstance(value, list) else [value]:
-        if isinstance(each, str):
-            yield each
-        elif isinstance(each, list):
-            yield from (inner for inner in each if isinstance(inner, str))
-
-
-_PATCH = re.compile(r"^(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ (?:b/)?)(\S[^\t\n]*)", re.MULTILINE)
-_COMMIT = re.compile(r"^\[[^\s\]]{1,100}(?: \(root-commit\))? ([0-9a-f]{7,40})\] ", re.MULTILINE)
-_MADE = re.compile(
-    r"^(?:successfully )?(?:created|opened|submitted|published|started|launched|registered)\b[^\n]{0,80}?"
-    r"((?:https?://|#)[^\s,;\"'<>]{1,150}|\b[A-Za-z][A-Za-z0-9_.:/-]{0,60}\d[A-Za-z0-9_.:/-]{0,60})",
-    re.IGNORECASE | re.MULTILINE,
-)
-_ID_KEY = re.compile(r"(?:.{1,40}_)?(?:id|uuid|sha|arn)|html_url", re.IGNORECASE)
-
-
-def _patched(text: str) -> list[str]:
-    """Files that a patch changes: git's unified form and the ``*** Begin Patch`` one."""
-    if not text.startswith(("*** ", "--- ", "diff ")) and "*** Begin Patch" not in text and "\n+++ " not in text:
-        return []
-    return [name for name in _PATCH.findall(text) if name != "/dev/null"]
-
-
-def _created(result: ToolResult | None, arguments: str, reads: bool) -> Iterator[str]:
-    """Ids in a short result that the call did not name itself: of one JSON object, a commit, a line that says so."""
-    text = "" if result is None or reads else result.text[:_RESULT]
-    names = _COMMIT.findall(text) + [each.rstrip(".:") for each in _MADE.findall(text)]
-    data = _json(text.strip())
-    if isinstance(data, dict):
-        names += [
-            str(value)
-            for key, value in data.items()
-            if _ID_KEY.fullmatch(str(key)) and isinstance(value, (str, int)) and not isinstance(value, bool)
-        ]
-    yield from (name for name in names if name and name not in arguments)
-
-
-_RESULT = 4_000
-"""Characters of a result that are looked at for ids: what creates something says so briefly."""
 
 
 # ---------------------------------------------------------------- asking
@@ -701,7 +435,7 @@ class Writer:
         first, last = turns[0].number, turns[-1].number
         room = limit - tokens(block([Summary(first, last, (), 999_999)], recall=False) + "\n")
         made, cut = _within(artifacts(turns), room // 3)
-        room -= sum(tokens(f"{line}\n") for line in made) + (tokens(f"{_HEADINGS['artifact']}\n") if made else 0)
+        room -= sum(tokens(f"{line}\n") for line in made) + (tokens(f"{HEADINGS['artifact']}\n") if made else 0)
         left = self._most - self.calls
         if left < 1:
             raise Failed(f"all {self._most} calls are spent")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from microfiche import formats, models
 from microfiche.fit import Context
-from microfiche.ladder.summarize import is_block
+from microfiche.ladder.summary import is_block
 from microfiche.messages import Image, Message, Part, Text, ToolResult
 from microfiche.models import Ruler
 from microfiche.pages import guide
