@@ -8,6 +8,7 @@ from typing import Any
 
 import microfiche as mf
 import pytest
+from microfiche import errors
 from microfiche.auditing import audit
 from microfiche.conversation import Conversation, Record
 
@@ -350,6 +351,12 @@ def test_retry_after_a_restart(tmp_path: Path) -> None:
         chat = record.conversation("triage")
         again = chat.retry()
         assert again.digest == fit.digest and again.request == fit.request
+
+
+def test_every_error_can_be_caught_by_its_public_name() -> None:
+    for name, each in vars(errors).items():
+        if isinstance(each, type) and issubclass(each, mf.MicroficheError):
+            assert getattr(mf, name) is each and name in mf.__all__
 
 
 def test_an_open_call_is_named(chat: Conversation) -> None:
