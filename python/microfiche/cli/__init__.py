@@ -15,6 +15,7 @@ import click
 from microfiche.errors import MicroficheError
 
 from .audit import audit
+from .bench import bench
 from .branches import branch, checkpoint, fork, pin, pins, rewind, undo, unpin
 from .compact import compact
 from .files import plain
@@ -63,7 +64,7 @@ def main() -> None:
 
 
 for _command in (
-    *(compact, render, read, fonts, models),
+    *(compact, render, read, fonts, models, bench),
     *(import_, log, show, search, tree),
     *(branch, fork, checkpoint, rewind, undo, pin, unpin, pins),
     *(context, shake, recover, retry),

@@ -175,6 +175,11 @@ def size(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple
     return int(found[1]), int(found[2])
 
 
+def sizes(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[int, int], ...]:
+    """The callback of an option that takes ``WxH`` several times."""
+    return tuple(found for value in values if (found := size(ctx, param, value)) is not None)
+
+
 font_option = click.option(
     "--font",
     "fonts",
