@@ -135,6 +135,7 @@ def test_growth(tmp_path: Path) -> None:
             return record.path.stat().st_size
 
         before = size()
+        report("growth of the file by a message", f"{before / 10_000:.0f} bytes")
         for at in range(50):
             t.append_event("compaction", {"why": "threshold", "ranges": [[at, at + 20]] * 4, "pages": ["ab" * 32] * 2})
         report("growth of the file by a pass over 10,000 entries", f"{(size() - before) / 50:.0f} bytes")
