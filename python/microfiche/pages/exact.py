@@ -8,7 +8,7 @@ before it. Only whole words of the text are chosen, since a wrong value is worse
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -376,15 +376,3 @@ class Shelf:
         self._waiting = {each.value: each for each in left[:_WAITING]}
         chosen.sort(key=lambda each: (CLASSES.index(each.kind), each.order))
         return tuple(each.value for each in chosen)
-
-
-def select(source: str | Sequence[Segment], limit: int, seen: Collection[str] = ()) -> list[str]:
-    """The values of a text or of a page's segments that are worth ``limit`` characters.
-
-    Each counts its length and one for the line break behind it. ``seen`` are values that stand as text
-    already, and so do the parts of their paths. Pure and linear; by class, then as they first appear.
-    """
-    shelf = Shelf()
-    shelf._seen.update(part for value in seen for part in _shown(value))
-    shelf._read([*([source] if isinstance(source, str) else source), Bar(0, "user")])
-    return list(shelf._choose(limit))
