@@ -412,3 +412,34 @@ def step(story: Story, source: random.Random, seed: int, paths: list[str]) -> No
         story.uses(("weird<tool>\n 7 user ", {"s": source.choice(STRANGE)}, source.choice(STRANGE)))
     else:
         story.uses(("read_file", {"path": path + str(seed)}, code(seed, source.randrange(6_000, 20_000))))
+
+
+def growing(seed: int, rounds: int, characters: int = 1_400, lines: int = 44) -> Story:
+    """A session of many rounds with everything in it; no wire's list is shorter for a longer story."""
+    story = Story().user("Mend the queue. Never touch the vendored files.")
+    for at in range(rounds):
+        path = f"src/{at if at % 3 else 0}.py"
+        story.uses(
+            ("read_file", {"path": path}, code(seed + at, characters)),
+            ("run", {"command": f"build {at}"}, log(at, lines)),
+            text=f"Round {at}.",
+        )
+        if at % 7 == 3:
+            story.uses(("screenshot", {}, ("seen", png(300, 200 + at))))
+        if at % 11 == 5:
+            story.user(f"Remember rule {at}: {prose(at, 20)}", png(40, 30 + at))
+    return story
+
+
+# ---------------------------------------------------------------- what became of the turns
+
+
+def verbatim(turns: Iterable[Any], messages: Iterable[Any]) -> set[int]:
+    """Numbers of the turns whose messages all stand, as the very same objects, among ``messages``."""
+    sent = set(map(id, messages))
+    return {turn.number for turn in turns if {id(message) for message in turn.messages} <= sent}
+
+
+def treated(plan: Any) -> set[int]:
+    """Numbers of the turns of which a plan has something in a short form, or without its reasoning."""
+    return {spot[0] for spot in (*plan.elided, *plan.dropped, *plan.shortened)} | set(plan.reasoning)

@@ -19,23 +19,6 @@ MODELS = {
 }
 
 
-def growing(seed: int, rounds: int) -> builders.Story:
-    """A session of many rounds with everything in it; no wire's list is shorter for a longer story."""
-    story = builders.Story().user("Mend the queue. Never touch the vendored files.")
-    for at in range(rounds):
-        path = f"src/{at if at % 3 else 0}.py"
-        story.uses(
-            ("read_file", {"path": path}, builders.code(seed + at, 1_400)),
-            ("run", {"command": f"build {at}"}, builders.log(at, 44)),
-            text=f"Round {at}.",
-        )
-        if at % 7 == 3:
-            story.uses(("screenshot", {}, ("seen", builders.png(300, 200 + at))))
-        if at % 11 == 5:
-            story.user(f"Remember rule {at}: {builders.prose(at, 20)}", builders.png(40, 30 + at))
-    return story
-
-
 def native(message: Any) -> str:
     """The message as text, without cache marks, which are no part of what a cache compares."""
     return json.dumps(message, sort_keys=True).replace('"cache_control": {"type": "ephemeral"}, ', "")
@@ -48,7 +31,7 @@ def test_full_pages_and_the_prefix_stay(wire: str) -> None:
     passes = extended = 0
     before: list[str] = []
     for rounds in range(8, 88, 4):
-        messages = growing(1, rounds).native(wire)
+        messages = builders.growing(1, rounds).native(wire)
         fit = mf.compact(messages, model=MODELS[wire], budget=BUDGETS[wire], plan=plan, format=wire)
         assert fit.tokens <= BUDGETS[wire]
         assert mf.validate(fit.request, wire) == []
@@ -88,7 +71,7 @@ def same_prefix(plan: mf.Plan, fit: mf.Context, before: list[str], lines: list[s
 
 @pytest.mark.parametrize("places", [(), (0, -1, -3, -5), (-1, -3, -5, -7), (0, -1)])
 def test_one_mark_on_the_last_full_page_and_four_in_all(places: tuple[int, ...]) -> None:
-    story = growing(2, 40)
+    story = builders.growing(2, 40)
     messages = story.native("anthropic")
     marked = {"type": "ephemeral"}
     for at in places:
@@ -117,7 +100,7 @@ def test_a_page_of_a_turn_is_the_same_after_five_passes(fidelity: Any) -> None:
     plan = None
     first: dict[int, bytes] = {}
     for rounds in (20, 26, 32, 38, 44, 50):
-        messages = growing(3, rounds).native("anthropic")
+        messages = builders.growing(3, rounds).native("anthropic")
         fit = mf.compact(messages, model="claude-opus-5", budget=24_000, plan=plan, fidelity=fidelity)
         plan = fit.plan
         full = {page.number for page in plan.archive.full} if plan.archive is not None else set()
@@ -128,7 +111,7 @@ def test_a_page_of_a_turn_is_the_same_after_five_passes(fidelity: Any) -> None:
 
 
 def test_a_larger_budget_or_another_model_makes_a_new_plan() -> None:
-    messages = growing(4, 30).native("anthropic")
+    messages = builders.growing(4, 30).native("anthropic")
     small = mf.compact(messages, model="claude-opus-5", budget=20_000)
     assert small.plan.archive is not None
     larger = mf.compact(messages, model="claude-opus-5", budget=30_000, plan=small.plan)
@@ -141,7 +124,7 @@ def test_a_larger_budget_or_another_model_makes_a_new_plan() -> None:
 
 
 def test_a_smaller_budget_moves_parts_down_only() -> None:
-    messages = growing(5, 40).native("anthropic")
+    messages = builders.growing(5, 40).native("anthropic")
     plan = None
     elided: set[Any] = set()
     full: list[Any] = []
@@ -158,7 +141,7 @@ def test_a_smaller_budget_moves_parts_down_only() -> None:
 
 
 def test_a_smaller_budget_that_still_holds_changes_nothing() -> None:
-    messages = growing(6, 30).native("anthropic")
+    messages = builders.growing(6, 30).native("anthropic")
     fit = mf.compact(messages, model="claude-opus-5", budget=30_000)
     less = mf.compact(messages, model="claude-opus-5", budget=fit.tokens, plan=fit.plan)
     assert (less.plan, less.messages) == (fit.plan, fit.messages)

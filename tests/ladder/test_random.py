@@ -132,11 +132,8 @@ def reads_back(projection: Any) -> None:
 
 def accounted(history: Any, fit: mf.Context, source: Any, projection: Any) -> None:
     """Every turn stands verbatim (but for named placeholders), on a page shown, or is named as omitted."""
-    verbatim = set()
-    for turn in source.turns:
-        if set(map(id, turn.messages)) <= set(map(id, projection.messages)):
-            verbatim.add(turn.number)
-    treated = {spot[0] for spot in (*fit.plan.elided, *fit.plan.dropped, *fit.plan.shortened)} | {*fit.plan.reasoning}
+    verbatim = builders.verbatim(source.turns, projection.messages)
+    treated = builders.treated(fit.plan)
     paged = {turn for page in fit.pages for turn in page.turns}
     omitted = set(fit.receipt.omitted_turns)
     numbers = {turn.number for turn in source.turns}

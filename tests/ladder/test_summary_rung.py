@@ -7,7 +7,7 @@ import json
 import random
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import builders
@@ -36,21 +36,7 @@ from test_summarize import WORTHLESS, faithful, raising, record_of
 BLIND = {"anthropic": "claude-2.1", "openai_chat": "o3-mini", "openai_responses": "o3-mini", "gemini": "o3-mini"}
 
 
-def growing(seed: int, rounds: int) -> builders.Story:
-    """A session of many rounds, with pictures and what the user lays down now and then."""
-    story = builders.Story().user("Mend the queue. Never touch the vendored files.")
-    for at in range(rounds):
-        path = f"src/{at if at % 3 else 0}.py"
-        story.uses(
-            ("read_file", {"path": path}, builders.code(seed + at, 2_500)),
-            ("run", {"command": f"build {at}"}, builders.log(at, 60)),
-            text=f"Round {at}.",
-        )
-        if at % 7 == 3:
-            story.uses(("screenshot", {}, ("seen", builders.png(300, 200 + at))))
-        if at % 11 == 5:
-            story.user(f"Remember rule {at}: {builders.prose(at, 20)}", builders.png(40, 30 + at))
-    return story
+growing = partial(builders.growing, characters=2_500, lines=60)
 
 
 class Asked:
@@ -77,9 +63,8 @@ def closed(native: Any, wire: str, fit: mf.Context) -> None:
     """Every turn stands verbatim, in a short form, on a page shown, in a summary, or is named as left out."""
     source, _ = source_of(formats.read(native, wire), wire)
     projection = project(source, mf.Plan.from_json(fit.plan.to_json()))
-    sent = set(map(id, projection.messages))
-    verbatim = {turn.number for turn in source.turns if {id(message) for message in turn.messages} <= sent}
-    treated = {spot[0] for spot in (*fit.plan.elided, *fit.plan.dropped, *fit.plan.shortened)} | {*fit.plan.reasoning}
+    verbatim = builders.verbatim(source.turns, projection.messages)
+    treated = builders.treated(fit.plan)
     paged = {turn for page in fit.pages for turn in page.turns}
     summarised = fit.plan.summarised
     omitted = set(fit.receipt.omitted_turns)
