@@ -162,7 +162,7 @@ def test_markdown_holds_every_word_and_marker(run: Run, path: Path, tmp_path: Pa
             for result in message.results:
                 assert result.text in text
         for event in state.events:
-            assert f"> **compaction** (entry {event.id}, " in text
+            assert f"> **compaction** ([entry {event.id}](work.html#e{event.id}), " in text
     assert "pinned (decision): keep \\*me\\*" in text
 
 

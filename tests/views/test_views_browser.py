@@ -18,6 +18,7 @@ import pytest
 from microfiche.conversation import Conversation, Record
 from microfiche.views.browse import browse
 from microfiche.views.html import view
+from microfiche.views.projections import project
 from microfiche.views.tree import tree
 
 playwright = pytest.importorskip("playwright.sync_api", reason="NO BROWSER TESTS: pip install playwright")
@@ -392,3 +393,30 @@ def test_a_record_that_does_not_verify_says_so(browser: Any, tmp_path: Path) -> 
     for one in opened(browser, address):
         expect(one.locator("#verdict")).to_have_text("Record NOT sound")
         expect(one.locator("#details .bad")).to_contain_text("NOT SOUND")
+
+
+def test_slides_turn_by_key_and_lead_to_the_view(browser: Any, record: Record, address: str) -> None:
+    slides = record.path.with_name("slides.html")
+    slides.write_text(project(record.conversation("golden"), "slides"), "utf-8")
+    context = browser.new_context(viewport={"width": 1280, "height": 720})
+    try:
+        one = context.new_page()
+        wrong: list[str] = []
+        one.on("pageerror", lambda error: wrong.append(str(error)))
+        one.on("console", lambda message: wrong.append(message.text))
+        one.goto(slides.as_uri())
+        expect(one.locator("section").first).to_be_in_viewport()
+        one.keyboard.press("ArrowRight")
+        expect(one.locator("section").nth(1)).to_be_focused()
+        expect(one.locator("section").nth(1)).to_be_in_viewport(ratio=0.9)
+        one.keyboard.press("End")
+        expect(one.locator("section").last).to_be_focused()
+        link = one.locator("section").last.locator("a").first
+        entry = link.inner_text()
+        link.click()
+        one.locator("body[data-ready]").wait_for()
+        assert one.url.partition("#")[0] == address
+        expect(one.locator("#details h2")).to_contain_text(entry)
+        assert wrong == []
+    finally:
+        context.close()

@@ -14,7 +14,8 @@ from microfiche import formats
 from microfiche.errors import Damaged
 from microfiche.record import Head, Verdict
 from microfiche.transfer import export_messages
-from microfiche.views.thread import data, events, markdown
+from microfiche.views.projections import PROJECTIONS, project
+from microfiche.views.thread import data, events
 
 from .files import Target, plain, read_bytes, write_one
 from .record import emit, json_option, name_option, opened, picked, record_argument
@@ -72,33 +73,45 @@ def verify(
 @click.command(epilog="Example:\n\n\b\n  microfiche export work.mf --markdown --out work.md")
 @record_argument
 @click.option("--messages", is_flag=True, help="The native messages of the path, as they came.")
-@click.option("--markdown", "as_markdown", is_flag=True, help="The path to read, with a marker for each event.")
+@click.option(
+    "--as", "projection", type=click.Choice(PROJECTIONS), help="The path for people: one HTML file, or a notebook."
+)
+@click.option("--markdown", "as_markdown", is_flag=True, help="The same as Markdown.  [default: of the thread]")
 @json_option
 @name_option
 @click.option("--format", "wire", type=click.Choice(formats.WIRES), help="With --messages: another form for them.")
+@click.option(
+    "--view", "page", metavar="FILE", help="The page that lines lead to.  [default: RECORD's name with .html]"
+)
 @click.option("--out", type=Target(), metavar="FILE", help="Write there, not to standard output.")
 def export(
     record: Path,
     messages: bool,
+    projection: str | None,
     as_markdown: bool,
     as_json: bool,
     name: str | None,
     wire: str | None,
+    page: str | None,
     out: Path | None,
 ) -> None:
     """Write all of a record as lines of JSON, from which import makes an equal one.
 
-    With --messages, --markdown or --json it is the path of one conversation: the native messages (the
-    whole request body if one was imported), a text for people, or its entries as one list.
+    With --messages, --as, --markdown or --json it is the path of one conversation: the native messages
+    (the whole request body if one was imported), a projection for people, or its entries as one list.
+    Each line of a projection leads to its entry in the page that `microfiche view` writes.
     """
-    if messages + as_markdown + as_json > 1:
-        raise click.UsageError("give one of --messages, --markdown and --json")
+    people = projection is not None or as_markdown
+    if messages + people + as_json > 1:
+        raise click.UsageError("give one of --messages, --json, and --as or --markdown")
     if wire is not None and not messages:
         raise click.UsageError("--format goes with --messages")
-    if name is not None and not (messages or as_markdown or as_json):
-        raise click.UsageError("--name goes with --messages, --markdown or --json: all of a record is exported else")
+    if page is not None and not people:
+        raise click.UsageError("--view goes with --as or --markdown")
+    if name is not None and not (messages or people or as_json):
+        raise click.UsageError("--name goes with one conversation: all of a record is exported else")
     with opened(record) as held:
-        if not (messages or as_markdown or as_json):
+        if not (messages or people or as_json):
             if out is None:
                 held.export(sys.stdout)
                 return
@@ -107,8 +120,8 @@ def export(
             write_one(out, whole.getvalue().encode("ascii"))
             return
         chat = picked(held, name)
-        if as_markdown:
-            text = "".join(markdown(chat))
+        if people:
+            text = project(chat, projection or "thread", as_markdown, page or "")
         elif as_json:
             text = json.dumps([data(entry) for entry in events(chat)], indent=1) + "\n"
         else:

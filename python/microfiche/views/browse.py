@@ -17,12 +17,12 @@ from microfiche import models
 from microfiche.auditing import FORMS, Standing, Whole, audit
 from microfiche.auditing.report import summary_of
 from microfiche.auditing.walk import carried, imported, spoken
-from microfiche.conversation import Conversation, Record
+from microfiche.conversation import Conversation
 from microfiche.ladder.usage import reported
 from microfiche.messages import Image, Message, Opaque, Part, Reasoning, ToolResult
 from microfiche.pages.render import Page, bars_on
 from microfiche.path import Sheet
-from microfiche.record import Entry, Ref, Verdict
+from microfiche.record import Entry, Record, Ref, Verdict
 
 from .thread import marker, part_data, when
 from .tree import tree
@@ -46,7 +46,7 @@ def browse(record: Record, names: Iterable[str], prove: int = 100, *, record_nam
     """
     told = _Teller(record)
     forks = list(record.entries(kind="fork"))
-    conversations = [told.conversation(record.conversation(name), forks, prove) for name in names]
+    conversations = [told.conversation(Conversation(record, name), forks, prove) for name in names]
     return {
         "by": f"microfiche {version('microfiche')}",
         "record": _record(record, record.verify(), record_name or record.path.name),

@@ -16,6 +16,8 @@ from microfiche.pages.guide import spans
 from microfiche.path import IMPORT
 from microfiche.record import Entry, Ref
 
+from .links import Link
+
 _BESIDE = ("fork", "label", "label_loss", "failure", "interruption", "claim", "import")
 _BACKTICKS = re.compile("`+")
 
@@ -192,44 +194,68 @@ def events(chat: Conversation, last: int | None = None) -> Iterator[Entry]:
         yield from beside.get(entry.id, ())
 
 
-def markdown(chat: Conversation) -> Iterator[str]:
-    """The path as Markdown, a piece at a time: a heading for each turn, a marker for each event between them."""
-    yield f"# {_escaped(chat.name)}\n"
+def markdown(chat: Conversation, link: Link | None = None) -> Iterator[str]:
+    """The path as Markdown, a piece at a time: a heading for each turn, a marker for each event between them.
+
+    With ``link`` headings and markers lead to their entries. Words that would pass for a heading or a marker, or
+    that would load or lead elsewhere, stand in fences.
+    """
+    yield f"# {escaped(chat.name)}\n"
+
+    def named(entry: Entry) -> str:
+        return f"entry {entry.id}" if link is None else f"[entry {entry.id}]({link(entry.id)})"
+
     turn = -1
     for entry in events(chat):
         if entry.kind not in ("message", "report"):
             kind = entry.kind.replace("_", " ")
-            yield f"\n> **{kind}** (entry {entry.id}, {when(entry)}): {_quoted(marker(entry))}\n"
+            yield f"\n> **{kind}** ({named(entry)}, {when(entry)}): {_quoted(marker(entry))}\n"
             continue
         message = entry.message
         assert message is not None
         if entry.turn != turn:
             turn = entry.turn or 0
-            yield f"\n## Turn {turn} · {message.role}\n" if turn else f"\n## Head · {message.role}\n"
+            lead = f" · {named(entry)}" if link is not None else ""
+            yield f"\n## {f'Turn {turn}' if turn else 'Head'} · {message.role}{lead}\n"
+        elif link is not None:
+            yield f"\n{named(entry)}\n"
         if entry.kind == "report":
-            yield f"\n> **report** (entry {entry.id}, {when(entry)})\n"
-        yield from _said(message.parts, prose=message.role in ("user", "assistant"))
+            yield f"\n> **report** ({named(entry)}, {when(entry)})\n"
+        yield from _said(message.parts, spoken=message.role in ("user", "assistant"))
 
 
-def _said(parts: Iterable[Part], prose: bool) -> Iterator[str]:
+# What Markdown makes an element, a picture, a link or a formula of; and what it makes a block of.
+_LIVELY = re.compile(r"<[A-Za-z/!?]|\]\(|\]\[|\]:|!\[|\$|\\[(\[]|&[#A-Za-z]")
+_BLOCKS = re.compile(r"^ {0,3}(?:#|>|```|~~~|=+\s*$|-+\s*$|\[?entry \d)", re.MULTILINE)
+
+
+def prose(text: str, alone: bool = False) -> str:
+    """Words of a message as Markdown: as they are, or in a fence if they would pass for what is around them.
+
+    ``alone`` tells that nothing is around them, so that headings and fences of their own may stand.
+    """
+    return fenced(text) if _LIVELY.search(text) or (not alone and _BLOCKS.search(text)) else f"\n{text}\n"
+
+
+def _said(parts: Iterable[Part], spoken: bool) -> Iterator[str]:
     for part in parts:
         match part:
             case Text():
-                yield f"\n{part.text}\n" if prose else _fenced(part.text)
+                yield prose(part.text) if spoken else fenced(part.text)
             case ToolCall():
-                yield f"\n**call** {_code(part.name)} {_code(part.id)}\n{_fenced(_pretty(part.arguments), 'json')}"
+                yield f"\n**call** {_code(part.name)} {_code(part.id)}\n{fenced(_pretty(part.arguments), 'json')}"
             case ToolResult():
                 failed = " (error)" if part.error else ""
                 yield f"\n**result{failed}** {_code(part.name)} {_code(part.call_id)}\n"
-                yield from _said(part.parts, prose=False)
+                yield from _said(part.parts, spoken=False)
             case Reasoning():
-                yield f"\n*reasoning*\n{_fenced(part.text)}" if part.text else "\n*reasoning, kept by its provider*\n"
+                yield f"\n*reasoning*\n{fenced(part.text)}" if part.text else "\n*reasoning, kept by its provider*\n"
             case Image():
                 named = f"blob {part.digest}" if part.data is not None else part.url or part.file_id or ""
                 size = f", {part.width}x{part.height}" if part.width else ""
-                yield f"\n*image ({part.media_type}{size}): {_escaped(named)}*\n"
+                yield f"\n*image ({part.media_type}{size}): {escaped(named)}*\n"
             case Opaque():
-                yield f"\n*{_escaped(part.kind)}, carried through*\n"
+                yield f"\n*{escaped(part.kind)}, carried through*\n"
 
 
 def _pretty(arguments: str) -> str:
@@ -244,7 +270,8 @@ def _fence(text: str) -> str:
     return "`" * max(3, longest + 1)
 
 
-def _fenced(text: str, language: str = "") -> str:
+def fenced(text: str, language: str = "") -> str:
+    """A text as it is, in a fence that it cannot end."""
     fence = _fence(text)
     return f"\n{fence}{language}\n{text}\n{fence}\n"
 
@@ -256,9 +283,10 @@ def _code(text: str) -> str:
     return f"{fence}{room}{' '.join(text.split())}{room}{fence}" if text.strip() else ""
 
 
-def _escaped(text: str) -> str:
-    return re.sub(r"([\\`*_#<>\[\]])", r"\\\1", " ".join(text.split()))
+def escaped(text: str) -> str:
+    """A text on one line, with what Markdown would obey escaped."""
+    return re.sub(r"([\\`*_#<>\[\]$&])", r"\\\1", " ".join(text.split()))
 
 
 def _quoted(text: str) -> str:
-    return "\n> ".join(_escaped(line) for line in text.splitlines() if line.strip())
+    return "\n> ".join(escaped(line) for line in text.splitlines() if line.strip())
