@@ -226,7 +226,7 @@ def markdown(chat: Conversation, link: Link | None = None) -> Iterator[str]:
 
 # What Markdown makes an element, a picture, a link or a formula of; and what it makes a block of.
 _LIVELY = re.compile(r"<[A-Za-z/!?]|\]\(|\]\[|\]:|!\[|\$|\\[(\[]|&[#A-Za-z]")
-_BLOCKS = re.compile(r"^ {0,3}(?:#|>|```|~~~|=+\s*$|-+\s*$|\[?entry \d)", re.MULTILINE)
+_BLOCKS = re.compile(r"^ {0,3}(?:#|>|```|~~~|=+\s*$|-+\s*$|\[?entry \d|\*\*(?:call|result))", re.MULTILINE)
 
 
 def prose(text: str, alone: bool = False) -> str:
