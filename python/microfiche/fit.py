@@ -25,6 +25,7 @@ from microfiche.ladder.receipt import (
     Amount,
     Receipt,
     amounts,
+    by_kind,
     elided_lines,
     escapes_of,
     image_lines,
@@ -212,6 +213,8 @@ def fit(
         fixed["what writing adds"] = fixed.get("what writing adds", Load()) + added
 
     projection = outcome.projection
+    pages = {page.png for page in projection.shown}
+    made_here = {id(m) for m in projection.messages if any(isinstance(p, Image) and p.data in pages for p in m.parts)}
     receipt = Receipt(
         model=found.id,
         format=wire,
@@ -235,6 +238,7 @@ def fit(
         summaries=summary_lines(outcome.plan),
         summary_calls=writer.calls if writer is not None else 0,
         summary_flags=dict(sorted(writer.flags.items())) if writer is not None else {},
+        kinds=by_kind(history.messages, (m for m in projection.messages if id(m) not in made_here), scale.ruler),
         omitted_pages=len(unseen(outcome.plan, projection.pages)),
         omitted_turns=_omitted(outcome.plan, projection),
         omitted_beginning=partly_shown(outcome.plan, projection.script, projection.shown),

@@ -169,3 +169,15 @@ def test_a_picture_told_of_on_a_full_page_is_out_of_reach() -> None:
     assert second.receipt.after.tokens <= 12_000
     new = second.plan.archive
     assert new is None or new.full[: len(archive.full)] == archive.full
+
+
+def test_bulk_is_what_leaves_and_the_receipt_says_how_much_of_each_kind() -> None:
+    """Kind: words of people went with the history while output of tools stayed."""
+    messages = builders.growing(7, 60).native("anthropic")
+    fit = mf.compact(messages, model="claude-opus-5", budget=30_000)
+    kinds = fit.receipt.kinds
+    lost = {kind: before - after for kind, (before, after) in kinds.items()}
+    assert lost["results"] > 0.8 * sum(lost.values())
+    assert sum(before for before, _ in kinds.values()) <= fit.receipt.before.tokens
+    whole = mf.compact(messages, model="claude-opus-5", budget=10**6)
+    assert all(before == after for before, after in whole.receipt.kinds.values())

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from microfiche.messages import Image, Text, ToolResult, Turn
-from microfiche.models import Model, cost
+from microfiche.messages import Image, Message, Part, Reasoning, Text, ToolCall, ToolResult, Turn
+from microfiche.models import Model, Ruler, cost
 from microfiche.pages.render import Page
 
 from .budget import RUNGS, Budget, Load
@@ -69,6 +69,8 @@ class Receipt:
 
     ``reason`` is ``under_budget`` if there was nothing to do, else empty. ``rungs`` follow one another:
     the first begins at ``before``, each where the one above it ends, the last ends at ``after``.
+    ``kinds`` are the tokens of tool results, calls, words of the user and of the assistant, reasoning, images
+    and the rest, before and as they stand word for word or in a short form after it (what is on pages is not there).
     ``omitted_turns`` stand neither as text nor on a page shown nor in a summary; of turn
     ``omitted_beginning`` the pages shown hold the rest. ``summary_calls`` is how often the summariser was
     asked, ``summary_flags`` what of its answers was dropped, by reason. ``ruler`` names how tokens were
@@ -92,6 +94,7 @@ class Receipt:
     summaries: tuple[dict[str, Any], ...] = ()
     summary_calls: int = 0
     summary_flags: dict[str, int] = field(default_factory=dict)
+    kinds: dict[str, tuple[int, int]] = field(default_factory=dict)
     omitted_pages: int = 0
     omitted_turns: tuple[int, ...] = ()
     omitted_beginning: int | None = None
@@ -109,6 +112,34 @@ class Receipt:
     def to_json(self) -> str:
         """The receipt as one JSON object."""
         return json.dumps(self.to_dict(), indent=1)
+
+
+def by_kind(before: Iterable[Message], after: Iterable[Message], ruler: Ruler) -> dict[str, tuple[int, int]]:
+    """Tokens of the messages before a pass and after it by the kind of their parts; our own pages are left aside."""
+    sums: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+    for messages, total in zip((before, after), sums, strict=True):
+        for message in messages:
+            for part in message.parts:
+                total[_kind(message, part)] += ruler.part(part)
+    return {kind: (sums[0][kind], sums[1][kind]) for kind in KINDS if sums[0][kind] or sums[1][kind]}
+
+
+KINDS = ("results", "calls", "user", "assistant", "reasoning", "images", "other")
+
+
+def _kind(message: Message, part: Part) -> str:
+    match part:
+        case ToolResult():
+            return "results"
+        case ToolCall():
+            return "calls"
+        case Reasoning():
+            return "reasoning"
+        case Image():
+            return "images"
+        case Text() if message.role in ("user", "assistant"):
+            return message.role
+    return "other"
 
 
 def amounts(given: Load, outcome: Outcome, final: Load, model: Model) -> tuple[Rung, ...]:
