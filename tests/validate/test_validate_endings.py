@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 import pytest
+from microfiche.testing import Judge
 from microfiche.validate import repair, validate
 from validate_samples import BODIES
 
@@ -57,3 +58,23 @@ def test_hosts_that_hold_names_to_a_rule(model: str, name: str) -> None:
     assert [found.rule for found in validate(body, "openai_chat", model=model)] == ["tool-name"]
     mended, _ = repair(body, "openai_chat", model=model)
     assert validate(mended, "openai_chat", model=model) == []
+
+
+def test_a_call_whose_id_another_call_still_waits_under_gets_its_own() -> None:
+    """Kind: a moved call leaves two open under one id, each with an answer, and the provider refuses the second."""
+
+    def call(path: str) -> dict[str, Any]:
+        return {"type": "function_call", "call_id": "c1", "name": "read", "arguments": f'{{"path": "{path}"}}'}
+
+    def output(text: str) -> dict[str, Any]:
+        return {"type": "function_call_output", "call_id": "c1", "output": text}
+
+    says = {"role": "assistant", "content": "One more."}
+    user = {"role": "user", "content": "Read."}
+    body = {"model": "gpt-5.2", "input": [user, call("a"), says, call("b"), output("B"), says, output("A")]}
+    assert [each.rule for each in validate(body, "openai_responses")] == ["duplicate-id"]
+    mended, _ = repair(body, "openai_responses")
+    assert Judge().check("openai_responses", mended) is None
+    # One behind the other an id may come again.
+    body["input"] = [user, call("a"), output("A"), says, call("b"), output("B")]
+    assert validate(body, "openai_responses") == []

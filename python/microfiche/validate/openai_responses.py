@@ -7,6 +7,7 @@ Item types that are not known here pass; a pair is told by its ``call_id``, what
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -218,9 +219,14 @@ def _pairs(draft: Draft) -> None:
     aliases: dict[str, str | None] = {}
     kept: list[Any] = []
     open_run = False
+    unanswered: Counter[str | None] = Counter()
+    clashing: set[int] = set()
     for item in draft.messages:
         if _is_call(item):
             slot = Slot(item, string(item.get("call_id")))
+            if unanswered[slot.id]:
+                clashing.add(id(item))
+            unanswered[slot.id] += 1
             if not open_run:
                 batches.append([])
             batches[-1].append(slot)
@@ -236,6 +242,7 @@ def _pairs(draft: Draft) -> None:
             taken = ledger.take(key)
             if taken is not None:
                 taken.result = item
+                unanswered[taken.id] -= 1
                 open_run = False
             elif ledger.knows(key):
                 draft.fault(
@@ -250,6 +257,7 @@ def _pairs(draft: Draft) -> None:
                 continue
         kept.append(item)
     copies = drop_copies(draft, batches)
+    left = Counter(slot.id for batch in batches for slot in batch)
 
     def assign(slot: Slot, new: str) -> None:
         slot.call["call_id"] = new
@@ -264,6 +272,7 @@ def _pairs(draft: Draft) -> None:
         assign,
         longest=_ID_LENGTH,
         everywhere=False,
+        clashing={id(slot.call) for batch in batches for slot in batch if left[slot.id] > 1} & clashing,
     )
     stubs: dict[int, Object | None] = {}
     for slot in (slot for batch in batches for slot in batch if slot.result is None):

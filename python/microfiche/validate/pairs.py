@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import Any
 
 from microfiche.validate.draft import Draft, Names, Object
@@ -136,10 +136,12 @@ def rename(
     *,
     longest: int = 64,
     everywhere: bool = True,
+    clashing: Collection[int] = (),
 ) -> None:
     """Give calls whose id is not valid, or taken, an id of their own, and their results with them.
 
-    ``everywhere``: ids are unique in the request, not only in their message.
+    ``everywhere``: ids are unique in the request, not only in their message. ``clashing`` are the ids of call objects
+    whose own id was still that of a call without an answer.
     """
     batches = [batch for batch in batches if batch]
     names = Names(slot.id for batch in batches for slot in batch if slot.id is not None and valid(slot.id))
@@ -149,7 +151,7 @@ def rename(
             used = set()
         for slot in batch:
             good = slot.id is not None and valid(slot.id)
-            if slot.id is not None and good and slot.id not in used:
+            if slot.id is not None and good and slot.id not in used and id(slot.call) not in clashing:
                 used.add(slot.id)
                 continue
             new = names.fresh(clean(slot.id, "call", longest), longest)
