@@ -7,6 +7,7 @@ and a year later, after no compaction and after fifty.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Collection, Iterator, Mapping
 from itertools import takewhile
 
@@ -18,7 +19,7 @@ from microfiche.messages import Message
 from microfiche.record import Entry
 
 from .answers import FORMS, Evidence, Key, Link, Reduced, Removed, Seen, Standing, Step, Trace, Whole
-from .report import Event, Report, TurnLine, event_of, turn_line
+from .report import Event, Report, Stood, TurnLine, event_of, stood, turn_line
 from .walk import PASSES, Tree, Walk, covers, imported, left_behind, number_of, reduced_part, spoken, stand_ins, why
 from .whole import Call, climb, tell_whole
 
@@ -205,7 +206,9 @@ class Audit:
             for told in each.payload["rests_on"]:
                 on = self.chat.record.entry(told["entry"].entry)
                 words = on.payload.get("text", "") if on.message is None else spoken(on.message)
-                links.append(Link(each.id, told["kind"], on.id, on.turn, on.kind, words, on.id not in path))
+                place = on.id if on.on_path else on.about
+                branch = place is not None and place not in path
+                links.append(Link(each.id, told["kind"], on.id, on.turn, on.kind, words, branch))
                 if on.kind == "claim" and on.id not in seen:
                     seen.add(on.id)
                     waiting.append(on)
@@ -213,38 +216,61 @@ class Audit:
 
     # All of it
 
-    def report(self, at: int | Entry | None = None) -> Report:
+    def report(
+        self,
+        at: int | Entry | None = None,
+        head: tuple[int, str] | str | None = None,
+        heads: str | os.PathLike[str] | None = None,
+    ) -> Report:
         """Both truths: the whole history as it was said, and the sequence of events that decided what the model saw.
 
-        With ``at``, also what that call saw and did not.
+        With ``at``, also what that call saw and did not, and what the claims of its turn rest on. ``head`` and
+        ``heads`` were kept elsewhere and are held against the record, see :meth:`~microfiche.record.Record.verify`.
         """
         record, tree = self.chat.record, Tree(self.chat)
         path = tree.path(self.chat.tip)
-        verdict = record.verify()
+        verdict = record.verify(head, heads)
         turns: dict[tuple[int, bool], list[Entry]] = {}
-        events = []
+        events, claims = [], []
         for entry in record.entries(conversation=self.chat.name):
             if entry.message is not None:
                 turns.setdefault((entry.turn or 0, entry.id in path), []).append(entry)
             if entry.kind not in ("message", "started"):
                 events.append(event_of(entry))
+            if entry.kind == "claim":
+                claims.append(entry)
         seen = None
         missing: tuple[Reduced, ...] = ()
-        if at is not None:
-            found = self._entry(at)
+        before: list[Entry] = []
+        found = self._entry(at) if at is not None else None
+        if found is not None:
             seen = self.context_at(found) if "asked" in found.payload else None
             missing = self.not_considered(found)
-        history = tuple(turn_line(number, here, entries) for (number, here), entries in sorted(turns.items()))
+            # A context may have been made on another branch than its answer stands on.
+            way = {entry.id: entry for entry in self.chat.thread.path(found.parent if found.on_path else found.about)}
+            way |= {entry.id: entry for entry in self.chat.thread.path(seen.at)} if seen is not None else {}
+            before = [entry for entry in way.values() if entry.message is not None]
+            claims = [each for each in claims if each.id == found.id or self._turn_of(each) == self._turn_of(found)]
         return Report(
             conversation=self.chat.name,
             head=record.head,
+            heads=verdict.heads,
             sound=bool(verdict),
             fault="" if verdict else str(verdict.reason),
-            turns=history,
+            turns=tuple(turn_line(number, here, entries) for (number, here), entries in sorted(turns.items())),
             events=tuple(events),
             seen=seen,
+            stood=stood(before, missing),
             not_considered=missing,
+            evidence=tuple(self.evidence(each) for each in claims),
+            at=None if found is None else found.id,
         )
+
+    def _turn_of(self, entry: Entry) -> int | None:
+        """The turn of an entry, or of what it is about."""
+        if entry.turn is not None or entry.about is None:
+            return entry.turn
+        return self.chat.record.entry(entry.about).turn
 
     # Underneath
 
@@ -315,6 +341,7 @@ __all__ = [
     "Seen",
     "Standing",
     "Step",
+    "Stood",
     "Trace",
     "TurnLine",
     "Whole",

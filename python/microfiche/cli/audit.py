@@ -7,25 +7,55 @@ from pathlib import Path
 import click
 
 from microfiche.auditing import audit as audit_of
+from microfiche.record import Head
+from microfiche.views.links import links_of
+from microfiche.views.report_page import report_html
 
-from .files import plain
-from .record import emit, json_option, name_option, opened, picked, record_argument
+from .files import Target, plain, read_bytes, write_one
+from .record import emit, head_option, heads_option, json_option, name_option, opened, picked, record_argument
 
 
-@click.command(epilog="Example:\n\n\b\n  microfiche audit work.mf --at 412")
+@click.command(epilog="Example:\n\n\b\n  microfiche audit work.mf --at 412 --html report.html")
 @record_argument
 @click.option("--at", type=click.IntRange(1), metavar="ENTRY", help="Also what the call behind this entry saw.")
+@click.option("--html", type=Target(), metavar="FILE", help="Write the report as one HTML file, and print nothing.")
+@click.option("--view", "page", metavar="FILE", help="The page to lead to.  [default: RECORD's name with .html]")
+@head_option
+@heads_option
 @json_option
 @name_option
-def audit(record: Path, at: int | None, as_json: bool, name: str | None) -> None:
+@click.pass_context
+def audit(
+    ctx: click.Context,
+    record: Path,
+    at: int | None,
+    html: Path | None,
+    page: str | None,
+    head: Head | None,
+    heads: Path | None,
+    as_json: bool,
+    name: str | None,
+) -> None:
     """Print the whole history, every event that decided what the model saw, and whether the record is sound.
 
     With --at, an entry as `log` numbers them: what the call at that entry saw and in what form, what it
-    did not see, and since which event.
+    did not see, and since which event, and what the claims of its turn rest on. Not sound, or the context
+    of that call not proven: exit code 3.
     """
+    if html is not None and as_json:
+        raise click.UsageError("give one of --html and --json")
+    if page is not None and html is None:
+        raise click.UsageError("--view goes with --html")
+    if heads is not None:
+        read_bytes(heads)  # a list that cannot be read is no fault of the record
     with opened(record) as held:
-        report = audit_of(picked(held, name)).report(at)
-    if as_json:
+        report = audit_of(picked(held, name)).report(at, head, heads)
+        link = links_of(held, page or "")
+    if html is not None:
+        write_one(html, report_html(report, link).encode("utf-8"))
+    elif as_json:
         emit(report.to_dict())
     else:
         click.echo("\n".join(plain(line) for line in str(report).split("\n")))
+    if not report.holds:
+        ctx.exit(3)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 import sys
 from pathlib import Path
 
@@ -18,25 +17,13 @@ from microfiche.views.projections import PROJECTIONS, project
 from microfiche.views.thread import data, events
 
 from .files import Target, plain, read_bytes, write_one
-from .record import emit, json_option, name_option, opened, picked, record_argument
-
-
-def _head(ctx: click.Context, param: click.Parameter, value: str | None) -> Head | None:
-    """A head as verify prints it: ``123:9f86d0…``."""
-    if value is None:
-        return None
-    found = re.fullmatch(r"([0-9]{1,18})[: ]([0-9a-fA-F]{64})", value.strip())
-    if found is None:
-        raise click.BadParameter(f"{value!r} is not SIZE:ROOT, a number and 64 hexadecimal digits")
-    return Head(int(found[1]), found[2].lower())
+from .record import emit, head_option, heads_option, json_option, name_option, opened, picked, record_argument
 
 
 @click.command(epilog="Example:\n\n\b\n  microfiche verify work.mf --heads kept.heads")
 @record_argument
-@click.option("--head", callback=_head, metavar="SIZE:ROOT", help="A head that was kept elsewhere.")
-@click.option(
-    "--heads", type=click.Path(path_type=Path), metavar="FILE", help="A list of heads that was kept elsewhere."
-)
+@head_option
+@heads_option
 @click.option("--derived", is_flag=True, help="Hold the search and the indexes against the entries too.")
 @json_option
 @click.pass_context

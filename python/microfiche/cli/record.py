@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from rich.cells import cell_len, set_cell_size
 from microfiche import formats
 from microfiche.conversation import Conversation, Record
 from microfiche.errors import BadInput
+from microfiche.record import Head
 from microfiche.transfer import import_history
 
 from .files import STDIN, name_of, plain, read_bytes
@@ -32,6 +34,17 @@ _NARROWEST = 40
 _ANYWHERE = 250
 """Cells of a line that goes to no terminal: enough for a search through the output, no flood."""
 
+
+def _head(ctx: click.Context, param: click.Parameter, value: str | None) -> Head | None:
+    """A head as verify prints it: ``123:9f86d0…``."""
+    if value is None:
+        return None
+    found = re.fullmatch(r"([0-9]{1,18})[: ]([0-9a-fA-F]{64})", value.strip())
+    if found is None:
+        raise click.BadParameter(f"{value!r} is not SIZE:ROOT, a number and 64 hexadecimal digits")
+    return Head(int(found[1]), found[2].lower())
+
+
 record_argument = click.argument("record", type=click.Path(path_type=Path))
 name_option = click.option("--name", metavar="NAME", help="The conversation.  [default: the only one of the record]")
 _WAIT = "microfiche.wait"
@@ -44,6 +57,10 @@ wait_option = click.option(
     expose_value=False,
     callback=lambda ctx, _, seconds: ctx.meta.update({_WAIT: seconds}),
     help="How long to wait for another process that writes the record.",
+)
+head_option = click.option("--head", callback=_head, metavar="SIZE:ROOT", help="A head that was kept elsewhere.")
+heads_option = click.option(
+    "--heads", type=click.Path(path_type=Path), metavar="FILE", help="A list of heads that was kept elsewhere."
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
