@@ -24,6 +24,7 @@ from .history import import_, log, search, show, tree
 from .models import models
 from .pages import read, render
 from .passes import context, retry, shake
+from .probe import probe
 from .proofs import backup, export, verify
 from .recover import recover
 from .view import view_
@@ -64,7 +65,7 @@ def main() -> None:
 
 
 for _command in (
-    *(compact, render, read, fonts, models, bench),
+    *(compact, render, read, fonts, models, probe, bench),
     *(import_, log, show, search, tree),
     *(branch, fork, checkpoint, rewind, undo, pin, unpin, pins),
     *(context, shake, recover, retry),

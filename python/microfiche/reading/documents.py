@@ -109,7 +109,7 @@ def document(dice: random.Random, cells: int, number: int = 0) -> Document:
     """A document that fills so many cells; ``number`` sets its turns and comments apart from other pages'."""
     made = Document()
     used, turn, part = 0, 20 * number, 1000 * number
-    things = dice.sample(THINGS, len(THINGS) // 2)
+    things = dice.sample(THINGS, len(THINGS) * 3 // 4)
     while used < cells:
         turn += 1
         made.segments.append(Bar(turn, dice.choice(("result ok", "assistant", "call Write"))))
@@ -123,7 +123,7 @@ def document(dice: random.Random, cells: int, number: int = 0) -> Document:
             else:
                 made.lines[comment] = target = line(dice)
             text += [comment, target, *(line(dice) for _ in range(dice.randint(4, 9)))]
-        if things and dice.random() < 0.5:
+        if things and dice.random() < 0.9:
             thing = things.pop()
             made.decisions[thing] = dice.choice(STATES)
             text.append(decision(thing, made.decisions[thing]))

@@ -112,12 +112,13 @@ def program(command: str) -> Reader:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "line.png"
             image.save(file)
-            return _run([*words, str(file)], command)
+            return run([*words, str(file)], command)
 
     return read
 
 
-def _run(words: Sequence[str], command: str) -> str:
+def run(words: Sequence[str], command: str) -> str:
+    """What a program prints; :class:`MicroficheError` if it cannot be run or fails."""
     try:
         done = subprocess.run(words, capture_output=True, text=True, encoding="utf-8", check=False)
     except OSError as error:
