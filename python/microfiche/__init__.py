@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from microfiche import clients
     from microfiche.agent_tools import tools
     from microfiche.auditing import Audit, audit
+    from microfiche.batch.rows import rerender
     from microfiche.conversation import Conversation, Record
     from microfiche.errors import (
         BadInput,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "agent_tools": "tools",
     "auditing": "Audit audit",
+    "batch.rows": "rerender",
     "conversation": "Conversation Record",
     "errors": "BadInput BadPage Busy CannotFit Conflict Damaged Gone Locked MicroficheError NameTaken NewerFormat"
     " NoSuchEntry NoVision NotARecord NothingLoaded NothingToCompact NothingToRetry OwnOutput PageTooSmall"
@@ -126,6 +128,7 @@ __all__ = [
     "refusal",
     "render",
     "repair",
+    "rerender",
     "tools",
     "validate",
 ]

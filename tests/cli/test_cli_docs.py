@@ -158,7 +158,7 @@ def test_links_lead_somewhere() -> None:
     for page in (
         README,
         ROOT / "docs" / "commands.md",
-        *(ROOT / "docs" / f"{name}.md" for name in ("compact", "record", "render")),
+        *(ROOT / "docs" / f"{name}.md" for name in ("compact", "record", "render", "rerender")),
     ):
         for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
             assert target.startswith("https://") or (page.parent / target).exists(), (page.name, target)

@@ -27,6 +27,7 @@ from .passes import context, retry, shake
 from .probe import probe
 from .proofs import backup, export, verify
 from .recover import recover
+from .rerender import rerender
 from .view import view_
 
 __all__ = ["main"]
@@ -65,7 +66,7 @@ def main() -> None:
 
 
 for _command in (
-    *(compact, render, read, fonts, models, probe, bench),
+    *(compact, render, rerender, read, fonts, models, probe, bench),
     *(import_, log, show, search, tree),
     *(branch, fork, checkpoint, rewind, undo, pin, unpin, pins),
     *(context, shake, recover, retry),

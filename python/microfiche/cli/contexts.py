@@ -12,8 +12,9 @@ import click
 
 from microfiche.errors import BadInput, MicroficheError
 from microfiche.fit import Context
+from microfiche.pages.render import series
 
-from .files import series, write_all
+from .files import write_all
 from .receipt import plural, show, violations
 
 RECEIPT = "receipt.json"

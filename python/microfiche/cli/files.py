@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -156,13 +156,6 @@ def _sync(directory: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-def series(stem: str, numbers: Iterable[int]) -> list[str]:
-    """The names of numbered pages: ``page-001.png`` …, of so many digits that a shell lists them in order."""
-    listed = list(numbers)
-    digits = max(3, len(str(max(listed, default=0))))
-    return [f"{stem}-{number:0{digits}d}.png" for number in listed]
 
 
 def size(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, int] | None:

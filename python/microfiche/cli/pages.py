@@ -13,10 +13,10 @@ import click
 
 from microfiche.errors import BadPage, MicroficheError, NoVision
 from microfiche.models import FIDELITIES, Fidelity
-from microfiche.pages.render import Cell, Ink, Level, Lines, Page, Segment, read_back
+from microfiche.pages.render import Cell, Ink, Level, Lines, Page, Segment, read_back, series
 from microfiche.pages.render import render as draw_text
 
-from .files import STDIN, Target, font_option, name_of, plain, read_bytes, series, size, write_all, write_one
+from .files import STDIN, Target, font_option, name_of, plain, read_bytes, size, write_all, write_one
 
 _INKS = ("grey", "mono")
 # A text chunk that every page of ours has behind its header.

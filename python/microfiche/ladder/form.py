@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from microfiche.models import Fidelity, Model, cell_for, page
 from microfiche.pages import atlas
-from microfiche.pages.render import WIDE_CELL, Cell, Ink, Page, Segment, atlas_of, draw, moved
+from microfiche.pages.render import WIDE_CELL, Cell, Ink, Level, Page, Segment, atlas_of, draw, moved
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,18 @@ class Form:
     least: int = 0
     atlas: str = ""
 
-    def draw(self, segments: Sequence[Segment], first: int = 1, inside: int | None = None) -> list[Page]:
-        """Pages of this form, numbered from ``first``; ``inside`` is the turn that they begin inside of."""
+    def draw(
+        self,
+        segments: Sequence[Segment],
+        first: int = 1,
+        inside: int | None = None,
+        level: Level = "default",
+        threads: int = 0,
+    ) -> list[Page]:
+        """Pages of this form, numbered from ``first``; ``inside`` is the turn that they begin inside of.
+
+        ``level`` and ``threads`` as in :func:`microfiche.pages.render.draw`.
+        """
         return draw(
             segments,
             cell=self.cell,
@@ -38,6 +48,8 @@ class Form:
             min_height=self.least,
             first=first,
             inside=inside,
+            level=level,
+            threads=threads,
             atlas=atlas.named(self.atlas, self.cell, self.ink),
             # A plan and a context hold the pages' identities.
             digests=True,

@@ -131,6 +131,13 @@ class Page:
         Path(path).write_bytes(self.png)
 
 
+def series(stem: str, numbers: Iterable[int]) -> list[str]:
+    """The names of numbered pages: ``page-001.png`` …, of so many digits that a shell lists them in order."""
+    listed = list(numbers)
+    digits = max(3, len(str(max(listed, default=0))))
+    return [f"{stem}-{number:0{digits}d}.png" for number in listed]
+
+
 def _missing(what: str) -> MicroficheError:
     return MicroficheError(f"{what} is not installed", cure="pip install 'microfiche[images]'")
 
