@@ -82,6 +82,17 @@ def test_what_cannot_be_is_said(
     assert not (work.parent / "x.html").exists()
 
 
+def test_a_head_that_was_kept_is_held_against_the_record(run: Run, work: Path, tmp_path: Path) -> None:
+    size, root = run("verify", work).text.splitlines()[1].split()[1].split(":")
+    held = run("view", work, "--out", tmp_path / "page.html", "--head", f"{size}:{root}", "--json")
+    fits = data_of(tmp_path / "page.html")["record"]
+    assert json.loads(held.text)["sound"] and fits["sound"] and fits["heads"] == 2  # it, and the list beside the record
+    ran = run("view", work, "--out", tmp_path / "page.html", "--head", f"{size}:{'0' * 64}")
+    assert ran.code == 3 and "NOT SOUND" in ran.err
+    assert not data_of(tmp_path / "page.html")["record"]["sound"]
+    assert run("view", work, "--out", tmp_path / "page.html", "--heads", tmp_path / "none").code == 1
+
+
 def test_a_file_that_is_not_there_is_named(run: Run, tmp_path: Path) -> None:
     ran = run("view", tmp_path / "none.mf", "--out", tmp_path / "x.html")
     assert ran.code == 1 and "none.mf" in ran.err

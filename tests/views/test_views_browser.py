@@ -6,6 +6,7 @@ what it wants to see.
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -15,7 +16,9 @@ from typing import Any
 import builders
 import microfiche as mf
 import pytest
+from microfiche import formats
 from microfiche.conversation import Conversation, Record
+from microfiche.transfer import import_history
 from microfiche.views.browse import browse
 from microfiche.views.html import view
 from microfiche.views.projections import project
@@ -23,6 +26,7 @@ from microfiche.views.tree import tree
 
 playwright = pytest.importorskip("playwright.sync_api", reason="NO BROWSER TESTS: pip install playwright")
 expect = playwright.expect
+expect.set_options(timeout=30_000)
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden" / "0.1.mf"
 
@@ -34,7 +38,7 @@ def browser() -> Iterator[Any]:
         pytest.skip("NO BROWSER TESTS: no chromium here; apt-get install chromium")
     with playwright.sync_playwright() as driver:
         # A sandbox inside a container needs rights that tests have not; everything loaded is made here.
-        chromium = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        chromium = driver.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"])
         yield chromium
         chromium.close()
 
@@ -115,42 +119,81 @@ def newest_pass(record: Record) -> Any:
     return next(each for each in reversed(chat_of(record).state().compactions) if each.payload["pages"]["then"])
 
 
+def missing(page: Any, ids: list[int]) -> dict[str, list[list[Any]]]:
+    """What the details of each entry list as not seen word for word: turn, entry, form, event; sorted as text."""
+    told: dict[str, list[list[Any]]] = page.evaluate(
+        """async (calls) => {
+          const told = {};
+          for (const id of calls) {
+            const there = new Promise((done) => addEventListener("popstate", done, { once: true }));
+            location.hash = `#e${id}`;
+            await there;
+            told[id] = [];
+            for (const box of document.querySelectorAll("#details details.since")) {
+              if (!box.open) {
+                const filled = new Promise((done) => box.addEventListener("toggle", done, { once: true }));
+                box.open = true;
+                await filled;
+              }
+              for (const row of box.querySelectorAll(".parts li"))
+                {
+                  const { turn, entry, form } = row.dataset;
+                  told[id].push([Number(turn), Number(entry), form, Number(box.dataset.since)]);
+                }
+            }
+            told[id].sort();
+          }
+          return told;
+        }""",
+        ids,
+    )
+    return told
+
+
+def audited(chat: Conversation, id: int) -> list[list[Any]]:
+    """The same as the audit tells it."""
+    told = [[each.turn, each.key.entry, each.form, each.event] for each in mf.audit(chat).not_considered(id)]
+    return sorted(told, key=lambda row: ",".join(map(str, row)))
+
+
 def test_every_call_shows_what_the_audit_tells(page: Any, record: Record) -> None:
     """For every call of every conversation: each part that was reduced, its form and the event, as in the audit."""
     for standing in record.conversations():
         chat = record.conversation(standing.name)
-        audit = mf.audit(chat)
         page.locator("#conversation").select_option(label=standing.name)
         calls = [entry.id for entry in record.entries(conversation=standing.name) if "asked" in entry.payload]
-        shown = page.evaluate(
-            """async (calls) => {
-              const told = {};
-              for (const id of calls) {
-                const there = new Promise((done) => addEventListener("popstate", done, { once: true }));
-                location.hash = `#e${id}`;
-                await there;
-                told[id] = [];
-                for (const box of document.querySelectorAll("#details details.since")) {
-                  if (!box.open) {
-                    const filled = new Promise((done) => box.addEventListener("toggle", done, { once: true }));
-                    box.open = true;
-                    await filled;
-                  }
-                  for (const row of box.querySelectorAll(".parts li"))
-                    {
-                      const { turn, entry, form } = row.dataset;
-                      told[id].push([Number(turn), Number(entry), form, Number(box.dataset.since)]);
-                    }
-                }
-                told[id].sort();
-              }
-              return told;
-            }""",
-            calls,
-        )
-        for id in calls:
-            wanted = [[each.turn, each.key.entry, each.form, each.event] for each in audit.not_considered(id)]
-            assert shown[str(id)] == sorted(wanted, key=lambda row: ",".join(map(str, row))), id
+        shown = missing(page, calls)
+        assert shown == {str(id): audited(chat, id) for id in calls}
+
+
+def test_a_session_that_compacted_itself_says_what_its_model_had_lost(browser: Any, tmp_path: Path) -> None:
+    def line(uuid: str, parent: str | None, role: str, words: str, **more: Any) -> dict[str, Any]:
+        message = {"role": role, "content": words} | ({"id": f"msg_{uuid}"} if role == "assistant" else {})
+        return {"uuid": uuid, "parentUuid": parent, "sessionId": "s", "type": role, "message": message} | more
+
+    boundary = {"uuid": "c", "parentUuid": None, "logicalParentUuid": "b", "sessionId": "s", "type": "system"}
+    told = {"subtype": "compact_boundary", "compactMetadata": {"trigger": "auto", "preTokens": 155_000}}
+    lines = [
+        line("a", None, "user", "Count the boats."),
+        line("b", "a", "assistant", "Seven."),
+        boundary | told,
+        line("d", "c", "user", "Boats were counted: seven.", isCompactSummary=True),
+        line("e", "d", "user", "Go on."),
+        line("f", "e", "assistant", "Going on."),
+    ]
+    history, beside = formats.whole("\n".join(map(json.dumps, lines)), where="s.jsonl")
+    with Record.open(tmp_path / "work.mf") as record:
+        chat = import_history(record, history, "s", source="s.jsonl", beside=beside).conversation
+        answers = [entry.id for entry, message in chat.state().messages if message.role == "assistant"]
+        wanted = {str(id): audited(chat, id) for id in answers}
+        (event,) = chat.state().imported
+        address = written(record)
+    assert {row[2] for row in wanted[str(answers[-1])]} == {"elsewhere"}
+    for one in opened(browser, address):
+        assert missing(one, answers) == wanted
+        expect(one.locator("#thread .mark.elsewhere").first).to_contain_text(f"since entry {event.id}")
+        ask(one, f"entry {event.id}")
+        expect(one.locator("#details")).to_contain_text("Boats were counted: seven.")
 
 
 def test_a_reviewer_answers_the_five_questions_from_the_screen(page: Any, record: Record) -> None:

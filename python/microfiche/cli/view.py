@@ -11,13 +11,14 @@ import click
 
 from microfiche import formats
 from microfiche.errors import MicroficheError
+from microfiche.record import Head
 from microfiche.views.browse import browse
 from microfiche.views.html import MARK, view
 from microfiche.views.serve import serving
 
-from .files import STDIN, Target, name_of, plain, write_one
+from .files import STDIN, Target, name_of, plain, read_bytes, write_one
 from .receipt import plural
-from .record import emit, json_option, looked_at, picked
+from .record import emit, head_option, heads_option, json_option, looked_at, picked
 
 
 @click.command("view", epilog="Example:\n\n\b\n  microfiche view work.mf --out work.html")
@@ -37,8 +38,12 @@ from .record import emit, json_option, looked_at, picked
 @click.option(
     "--from", "source_format", type=click.Choice(formats.FORMATS), help="What a session is.  [default: detected]"
 )
+@head_option
+@heads_option
 @json_option
+@click.pass_context
 def view_(
+    ctx: click.Context,
     record: Path,
     out: Path | None,
     serve: bool,
@@ -46,12 +51,15 @@ def view_(
     name: str | None,
     prove: int,
     source_format: str | None,
+    head: Head | None,
+    heads: Path | None,
     as_json: bool,
 ) -> None:
     """Write a record as one HTML file to walk through: branches, passes, pages, what each call saw.
 
     The file needs no network and no other file, and nothing in a transcript can run in it. RECORD may be
     a session too, or - for one from standard input: it is imported for the page and left as it is.
+    Not sound: exit code 3, and the page says so.
     """
     if serve and out is not None:
         raise click.UsageError("give --out or --serve")
@@ -61,11 +69,14 @@ def view_(
         if record == STDIN:
             raise click.UsageError("give --out or --serve for a session from standard input")
         out = _free(Path(f"{record.stem}.html"))
+    if heads is not None:
+        read_bytes(heads)  # a list that cannot be read is no fault of the record
     with looked_at(record, source_format) as held:
         names = [picked(held, name).name] if name is not None else [each.name for each in held.conversations()]
         if not names:
             picked(held, None)  # says that there is none
-        data = browse(held, names, prove, record_name=name_of(record) if record == STDIN else record.name)
+        shown = name_of(record) if record == STDIN else record.name
+        data = browse(held, names, prove, record_name=shown, head=head, heads=heads)
     document = view(data)
     if out is None:
         _serve(document, port or 0)
@@ -76,11 +87,16 @@ def view_(
     told |= {"entries": data["record"]["size"], "pages": len(data["pages"]), "sound": data["record"]["sound"]}
     if as_json:
         emit(told)
-        return
-    what = f"{plural(len(names), 'conversation')}, {plural(told['pages'], 'page')}, {told['bytes']:,} bytes"
-    click.echo(plain(f"Wrote {out}: {what}."))
+    else:
+        click.echo(plain(f"Wrote {out}: {_what(told)}."))
     if not told["sound"]:
         click.echo(plain(f"The record is NOT SOUND: {data['record']['reason']}"), err=True)
+        ctx.exit(3)
+
+
+def _what(told: dict[str, Any]) -> str:
+    pages = plural(told["pages"], "page")
+    return f"{plural(len(told['conversations']), 'conversation')}, {pages}, {told['bytes']:,} bytes"
 
 
 def _free(out: Path) -> Path:

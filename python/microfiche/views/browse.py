@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from microfiche import models
@@ -38,18 +39,26 @@ _PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _FORM = {name: at for at, name in enumerate(FORMS)}
 
 
-def browse(record: Record, names: Iterable[str], prove: int = 100, *, record_name: str = "") -> dict[str, Any]:
+def browse(
+    record: Record,
+    names: Iterable[str],
+    prove: int = 100,
+    *,
+    record_name: str = "",
+    head: tuple[int, str] | str | None = None,
+    heads: Path | None = None,
+) -> dict[str, Any]:
     """The conversations of these names as data for the view.
 
     The contexts of all passes and of the newest ``prove`` calls of each are made again and held against the
-    digests recorded with them.
+    digests recorded with them. ``head`` and ``heads`` were kept elsewhere and are held against the record.
     """
     told = _Teller(record)
     forks = list(record.entries(kind="fork"))
     conversations = [told.conversation(Conversation(record, name), forks, prove) for name in names]
     return {
         "by": f"microfiche {version('microfiche')}",
-        "record": _record(record, record.verify(), record_name or record.path.name),
+        "record": _record(record, record.verify(head, heads), record_name or record.path.name),
         "forms": [[name, words] for name, words in FORMS.items()],
         "conversations": conversations,
         "pages": told.pages(),

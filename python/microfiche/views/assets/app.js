@@ -150,7 +150,9 @@ class View {
     if (place && how.focus) place.focus({ preventScroll: true });
     this.details.show(id);
     this.tree.select(this.leaf, id);
-    this.lens(this.conversation.calls[id] ? this.conversation.seen(id) : null);
+    const call = this.conversation.calls[id];
+    const seen = call || this.conversation.byId.get(id).role === "assistant" ? this.conversation.seen(id) : null;
+    this.lens(seen && (call || seen.reduced.length) ? seen : null);
     if (!how.quiet && window.location.hash !== `#e${id}`) window.history.pushState(null, "", `#e${id}`);
   }
 

@@ -52,5 +52,6 @@ class Compare {
     document.body.classList.remove("comparing");
     this.box.hidden = true;
     this.box.querySelector(".columns").replaceChildren();
+    this.view.thread?.box.querySelector("article.current")?.scrollIntoView({ block: "start" });
   }
 }

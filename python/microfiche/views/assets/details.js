@@ -33,7 +33,16 @@ class Details {
     if (known) made.push(...this.seen(id));
     if (entry.parts) made.push(...this.claims(entry), ...this.forms(entry));
     this.box.replaceChildren(...made.filter(Boolean));
+    this.contents();
     this.box.scrollTop = 0;
+  }
+
+  // A line of links to the headings, where there are several.
+  contents() {
+    const headings = [...this.box.querySelectorAll("h3")];
+    if (headings.length < 3) return;
+    const links = headings.map((heading) => button(heading.textContent, () => heading.scrollIntoView({ block: "start" }), { class: "link" }));
+    this.box.querySelector("h2").after(el("nav", { class: "contents", "aria-label": "In these details" }, links));
   }
 
   facts(rows) {
@@ -107,7 +116,7 @@ class Details {
     return ordered.map(([since, all]) => {
       const event = this.view.conversation.byId.get(since);
       const name = event ? (KIND_WORDS[event.kind] ?? "Call") : "Event";
-      const summary = el("summary", {}, `Since entry ${since} · ${name.toLowerCase()}${event ? `, ${event.time.slice(0, 16).replace("T", " ")}` : ""}: `,
+      const summary = el("summary", {}, `Since entry ${since} · ${name.toLowerCase()}${event ? `, ${event.time.slice(0, 19).replace("T", " ")}` : ""}: `,
         el("strong", {}, plural(all.length, "part")));
       const list = el("ul", { class: "parts" });
       const box = el("details", { class: "since", "data-since": since }, summary, el("p", {}, "By ", this.link(since), event && event.what ? `: ${line(event.what, 200)}` : ""), list);

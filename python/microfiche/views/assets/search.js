@@ -1,6 +1,7 @@
 // The search: every word of every branch, case and accents aside.
 
 const MOST_HITS = 200;
+const squeezed = (text) => text.replace(/\s+/gu, " ").replace(HIDDEN, sign);
 const plain = (text) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
 
 class Search {
@@ -72,7 +73,7 @@ class Search {
       el("ol", {}, hits.map(([entry, name, before, found, behind]) => {
         const branch = onPath(entry) && !conversation.way.has(entry.id) ? " · other branch" : "";
         const words = name ? [el("strong", {}, name), ` ${conversation.gist(entry, 80)}`]
-          : [line(before, 60), " ", el("mark", {}, line(found, 80)), " ", line(behind, 80)];
+          : [squeezed(before), el("mark", {}, squeezed(found)), squeezed(behind)];
         return el("li", {}, el("button", { type: "button", "data-entry": entry.id, onclick: () => this.view.go(entry.id, { focus: true }) },
           el("span", { class: "hit-title" }, `${title(entry, this.view)} · entry ${entry.id}${branch}`), el("span", { class: "hit", dir: "auto" }, words)));
       })));
