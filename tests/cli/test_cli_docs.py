@@ -11,6 +11,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -126,40 +127,74 @@ def test_every_option_is_documented_and_no_other(name: str) -> None:
 def test_every_choice_is_documented(name: str) -> None:
     for each in main.commands[name].params:
         if isinstance(each.type, click.Choice):
-            (row,) = [
-                line for line in section(name).splitlines() if line.startswith("| ") and f"`{each.opts[0]} " in line
-            ]
+            spelled = f"`{each.opts[0]} " if isinstance(each, click.Option) else f"`{str(each.name).upper()}`"
+            (row,) = [line for line in section(name).splitlines() if line.startswith("| ") and spelled in line]
             for choice in each.type.choices:
                 assert f"`{choice}`" in row or "as for `compact`" in row
+
+
+def words(line: str) -> list[str]:
+    """A command line as words, without what is piped into it and where its output goes."""
+    found = shlex.split(line)
+    found = found[: found.index(">")] if ">" in found else found
+    return found[found.index("|") + 1 :] if "|" in found else found
+
+
+def examples(help: str) -> list[list[str]]:
+    """The command lines that a help ends with, as words, without what a shell does before and behind them."""
+    lines = re.split(r"Examples?:", help)[1].split("\n\n  Every")[0].strip().splitlines()
+    return [words(line) for line in lines]
+
+
+def lines_of_docs() -> list[list[str]]:
+    """The command lines in the README and the docs, as words."""
+    found = []
+    for page in (README, *sorted((ROOT / "docs").glob("*.md"))):
+        for line in re.findall(r"^ *(?:[^\n|`]+ \| )?(microfiche [a-z]+ [^\n]*)$", page.read_text(), re.MULTILINE):
+            if "..." not in line and "[OPTIONS]" not in line and line.split()[1] in main.commands:
+                found.append(words(line))
+    return found
+
+
+SHARED = 3
+"""Commands that have an option of one name and meaning: then an example with any of them does."""
+
+
+def test_every_option_has_an_example(run: Run) -> None:
+    shown = [*lines_of_docs(), *(line for name in COMMANDS for line in examples(run(name, "--help").text))]
+    used = {(line[1], word) for line in shown for word in line}
+    shared = Counter(option for command in main.commands.values() for option in options(command))
+    missing = []
+    for name, command in main.commands.items():
+        for option in (each for each in command.params if isinstance(each, click.Option)):
+            spelled = {*option.opts, *option.secondary_opts}
+            homes = COMMANDS if shared[option.opts[0]] >= SHARED else [name]
+            if not any((home, each) in used for home in homes for each in spelled):
+                missing.append(f"{name} {option.opts[0]}")
+    assert missing == []
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_has_an_example_that_the_command_takes(run: Run, name: str) -> None:
     ran = run(name, "--help")
     assert ran.code == 0
-    example = shlex.split(ran.text.split("Example:")[1])
-    assert example[:2] == ["microfiche", name]
     command = main.commands[name]
-    command.make_context(name, example[2:], resilient_parsing=False)
+    lines = examples(ran.text)
+    assert lines
+    for line in lines:
+        assert line[:2] == ["microfiche", name]
+        command.make_context(name, line[2:], resilient_parsing=False)
     for option in options(command):
         assert option in ran.text
 
 
 def test_every_command_line_in_the_docs_is_one_that_the_commands_take() -> None:
-    for page in (README, *sorted((ROOT / "docs").glob("*.md"))):
-        for line in re.findall(r"^ *(microfiche [a-z]+ [^\n]*)$", page.read_text(), re.MULTILINE):
-            if "..." in line or "[OPTIONS]" in line or line.split()[1] not in main.commands:
-                continue
-            words = shlex.split(line.split(">")[0])
-            main.commands[words[1]].make_context(words[1], words[2:])
+    for line in lines_of_docs():
+        main.commands[line[1]].make_context(line[1], line[2:])
 
 
 def test_links_lead_somewhere() -> None:
-    for page in (
-        README,
-        ROOT / "docs" / "commands.md",
-        *(ROOT / "docs" / f"{name}.md" for name in ("compact", "record", "render", "rerender")),
-    ):
+    for page in (README, *sorted((ROOT / "docs").glob("*.md"))):
         for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
             assert target.startswith("https://") or (page.parent / target).exists(), (page.name, target)
 

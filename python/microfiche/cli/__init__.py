@@ -18,7 +18,8 @@ from .audit import audit
 from .bench import bench
 from .branches import branch, checkpoint, fork, pin, pins, rewind, undo, unpin
 from .compact import compact
-from .files import plain
+from .completion import completion
+from .files import examples, plain
 from .fonts import fonts
 from .history import import_, log, search, show, tree
 from .models import models
@@ -28,6 +29,7 @@ from .probe import probe
 from .proofs import backup, export, verify
 from .recover import recover
 from .rerender import rerender
+from .settings import defaults
 from .view import view_
 
 __all__ = ["main"]
@@ -41,7 +43,34 @@ class _Failure(click.ClickException):
 
 
 class _Commands(click.Group):
-    """A group that turns the errors of the package, and the system's, into one line."""
+    """Groups of commands; the errors of the package, and the system's, become one line."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.sections: dict[str, tuple[str, ...]] = {}
+
+    def add_section(self, title: str, *commands: click.Command) -> None:
+        """Add commands that the help lists under a title."""
+        for command in commands:
+            self.add_command(command)
+        self.sections[title] = tuple(str(command.name) for command in commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        widest = max(map(len, self.commands))
+        for title, names in self.sections.items():
+            with formatter.section(title):
+                # First sentences whole: what is cut off explains nothing.
+                shown = [(f"{name:<{widest}}", self.commands[name].get_short_help_str(400)) for name in names]
+                formatter.write_dl(shown)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        # Help is there whatever is wrong with the settings, and completion asks for no values.
+        if command is not None and not ctx.resilient_parsing and not {"-h", "--help"} & set(rest):
+            ctx.default_map = {str(name): defaults(command)}
+        return name, command, rest
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -55,7 +84,18 @@ class _Commands(click.Group):
             raise _Failure(f"{where}{error.strerror or error}") from error
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+_EXAMPLES = examples(
+    "microfiche compact session.jsonl --model claude-opus-5 --out out/",
+    "microfiche view session.jsonl",
+    "microfiche import session.jsonl work.mf --name triage",
+)
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=f"{_EXAMPLES}\n\nEvery command has examples of its own: microfiche COMMAND --help.",
+)
 @click.version_option(package_name="microfiche")
 def main() -> None:
     """Keep an agent's conversation usable when it outgrows the model's context window."""
@@ -65,11 +105,11 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-for _command in (
-    *(compact, render, rerender, read, fonts, models, probe, bench),
-    *(import_, log, show, search, tree),
-    *(branch, fork, checkpoint, rewind, undo, pin, unpin, pins),
-    *(context, shake, recover, retry),
-    *(view_, verify, audit, export, backup),
-):
-    main.add_command(_command)
+assert isinstance(main, _Commands)
+main.add_section("Make it fit", compact, recover)
+main.add_section("Pages", render, rerender, read, fonts, models, probe, bench)
+main.add_section("Keep a record", import_, log, show, search, tree)
+main.add_section("Steer a record", branch, fork, checkpoint, rewind, undo, pin, unpin, pins)
+main.add_section("Contexts of a record", context, shake, retry)
+main.add_section("Look and prove", view_, verify, audit, export, backup)
+main.add_section("This program", completion)

@@ -11,11 +11,16 @@ from microfiche.record import Head
 from microfiche.views.links import links_of
 from microfiche.views.report_page import report_html
 
-from .files import Target, plain, read_bytes, write_one
+from .files import Target, examples, plain, read_bytes, write_one
+from .progress import working
 from .record import emit, head_option, heads_option, json_option, name_option, opened, picked, record_argument
 
 
-@click.command(epilog="Example:\n\n\b\n  microfiche audit work.mf --at 412 --html report.html")
+@click.command(
+    epilog=examples(
+        "microfiche audit work.mf --at 412 --html report.html", "microfiche audit work.mf --at 412 --heads kept.heads"
+    )
+)
 @record_argument
 @click.option("--at", type=click.IntRange(1), metavar="ENTRY", help="Also what the call behind this entry saw.")
 @click.option("--html", type=Target(), metavar="FILE", help="Write the report as one HTML file, and print nothing.")
@@ -49,7 +54,9 @@ def audit(
     if heads is not None:
         read_bytes(heads)  # a list that cannot be read is no fault of the record
     with opened(record) as held:
-        report = audit_of(picked(held, name)).report(at, head, heads)
+        chat = picked(held, name)
+        with working(f"Auditing {chat.name}"):
+            report = audit_of(chat).report(at, head, heads)
         link = links_of(held, page or "")
     if html is not None:
         write_one(html, report_html(report, link).encode("utf-8"))

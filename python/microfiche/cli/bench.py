@@ -13,12 +13,17 @@ from microfiche.errors import BadInput
 from microfiche.pages.render import Cell, Ink, Lines
 from microfiche.reading import ocr
 
-from .files import name_of, plain, print_table, read_bytes, sizes, table
+from .files import examples, name_of, plain, print_table, read_bytes, sizes, table
 
 _READERS = "rapidocr"
 
 
-@click.command(epilog="Example:\n\n\b\n  microfiche bench density session.jsonl --model claude-opus-5")
+@click.command(
+    epilog=examples(
+        "microfiche bench density session.jsonl --model claude-opus-5",
+        "microfiche bench reading --cell 7x14 --reader ./read-line",
+    )
+)
 @click.argument("what", metavar="density|reading")
 @click.argument("sessions", nargs=-1, metavar="[SESSION]...", type=click.Path(path_type=Path, allow_dash=True))
 @click.option("--model", "names", multiple=True, metavar="MODEL", help="density: a model; may be given several times.")

@@ -13,7 +13,7 @@ import click
 from microfiche.conversation import PIN_KINDS
 from microfiche.views.thread import marker
 
-from .files import plain
+from .files import examples, plain
 from .receipt import plural
 from .record import emit, fitted, json_option, name_option, opened, picked, record_argument, room, wait_option
 
@@ -29,7 +29,7 @@ def _place(entry: int | None) -> str:
     return "the beginning" if entry is None else f"entry {entry}"
 
 
-@click.command(epilog="Example:\n\n\b\n  microfiche branch work.mf 120")
+@click.command(epilog=examples("microfiche branch work.mf 120"))
 @record_argument
 @click.argument("entry", type=click.IntRange(0))
 @name_option
@@ -49,7 +49,7 @@ def branch(record: Path, entry: int, name: str | None, as_json: bool) -> None:
         _say(as_json, told, f"The tip of {chat.name} is {_place(chat.tip)}; it was {_place(before)}.")
 
 
-@click.command(epilog="Example:\n\n\b\n  microfiche fork work.mf triage-b")
+@click.command(epilog=examples("microfiche fork work.mf triage-b", "microfiche fork work.mf triage-c --at 120"))
 @record_argument
 @click.argument("new")
 @name_option
@@ -69,7 +69,7 @@ def fork(record: Path, new: str, name: str | None, at: int | None, as_json: bool
         _say(as_json, told, f"Forked {chat.name} at {_place(source)} as {new}; its tip is {_place(made.tip)}.")
 
 
-@click.command(epilog='Example:\n\n\b\n  microfiche checkpoint work.mf "before refactor"')
+@click.command(epilog=examples('microfiche checkpoint work.mf "before refactor"'))
 @record_argument
 @click.argument("label")
 @name_option
@@ -89,9 +89,7 @@ def checkpoint(record: Path, label: str, name: str | None, as_json: bool) -> Non
         _say(as_json, told, f"Checkpoint {label} marks {_place(made.entry)}{moved}.")
 
 
-@click.command(
-    epilog='Example:\n\n\b\n  microfiche rewind work.mf "before refactor" --report "tried X; failed because Y"'
-)
+@click.command(epilog=examples('microfiche rewind work.mf "before refactor" --report "tried X; failed because Y"'))
 @record_argument
 @click.argument("label")
 @name_option
@@ -117,7 +115,7 @@ def rewind(
         _say(as_json, {**told, "report": done.report, "tip": chat.tip}, line)
 
 
-@click.command(epilog="Example:\n\n\b\n  microfiche undo work.mf")
+@click.command(epilog=examples("microfiche undo work.mf", "microfiche undo work.mf 130"))
 @record_argument
 @click.argument("event", type=click.IntRange(1), required=False)
 @name_option
@@ -136,9 +134,7 @@ def undo(record: Path, event: int | None, name: str | None, as_json: bool) -> No
         _say(as_json, told, f"Entry {undone.id} taken back: {marker(undone)}.")
 
 
-@click.command(
-    epilog='Example:\n\n\b\n  microfiche pin work.mf "A leak is memory that grows for an hour." --kind definition'
-)
+@click.command(epilog=examples('microfiche pin work.mf "A leak is memory that grows for an hour." --kind definition'))
 @record_argument
 @click.argument("text")
 @name_option
@@ -160,7 +156,7 @@ def pin(record: Path, text: str, name: str | None, kind: str, as_json: bool) -> 
         _say(as_json, told, f"Pinned as entry {made.entry} ({kind}).")
 
 
-@click.command(epilog="Example:\n\n\b\n  microfiche unpin work.mf 130")
+@click.command(epilog=examples("microfiche unpin work.mf 130"))
 @record_argument
 @click.argument("entry", metavar="PIN", type=click.IntRange(1))
 @name_option
@@ -174,7 +170,7 @@ def unpin(record: Path, entry: int, name: str | None, as_json: bool) -> None:
         _say(as_json, {"conversation": chat.name, "entry": made.id, "pin": entry}, f"Pin {entry} let go.")
 
 
-@click.command(epilog="Example:\n\n\b\n  microfiche pins work.mf --kind question")
+@click.command(epilog=examples("microfiche pins work.mf --kind question"))
 @record_argument
 @name_option
 @click.option("--kind", metavar="WORD", help="Those of this kind only.")

@@ -15,15 +15,22 @@ from microfiche.messages import History, Message, Text, split_turns
 from microfiche.models import FIDELITIES, Fidelity
 
 from .contexts import deliver, tokens
-from .files import STDIN, Target, font_option, name_of, read_bytes
+from .files import STDIN, Target, examples, font_option, name_of, read_bytes
 from .passes import Asked, compact_record, system_of, tools_of
+from .progress import working
 from .receipt import plural
 from .record import is_record, wait_option
 
 _EXAMPLE = "microfiche compact session.jsonl --model claude-opus-5 --budget 120k --out out/"
 
 
-@click.command(epilog=f"Example:\n\n\b\n  {_EXAMPLE}")
+@click.command(
+    epilog=examples(
+        _EXAMPLE,
+        "microfiche compact session.jsonl --model claude-opus-5 --dry-run",
+        "microfiche compact work.mf --model gpt-5.6-sol --name triage",
+    )
+)
 @click.argument("session", type=click.Path(path_type=Path, allow_dash=True))
 @click.option("--model", required=True, metavar="MODEL", help="The model that the context is for.")
 @click.option(
@@ -129,18 +136,19 @@ def compact(
         history = _opened(history, prompt)
     plan = Plan.from_json(read_bytes(plan_file), str(plan_file)) if plan_file is not None else None
 
-    context = fit.compact(
-        history,
-        model=model,
-        budget=budget,
-        plan=plan,
-        system=system_of(system) if system is not None else None,
-        tools=tools_of(tools) if tools is not None else None,
-        fidelity=fidelity,
-        vision=vision,
-        format=wire,
-        policy=Policy(font=fonts),
-    )
+    with working(f"Making {name_of(session)} fit"):
+        context = fit.compact(
+            history,
+            model=model,
+            budget=budget,
+            plan=plan,
+            system=system_of(system) if system is not None else None,
+            tools=tools_of(tools) if tools is not None else None,
+            fidelity=fidelity,
+            vision=vision,
+            format=wire,
+            policy=Policy(font=fonts),
+        )
 
     turns = plural(len(split_turns(history.messages)[1]), "turn")
     title = f"{name_of(session)} ({history.format}, {turns})"

@@ -32,6 +32,11 @@ class Target(click.Path):
         return super().convert(value, param, ctx)
 
 
+def examples(*lines: str) -> str:
+    """What the help of a command ends with."""
+    return "\n".join([f"Example{'s' if len(lines) > 1 else ''}:", "", "\b", *(f"  {line}" for line in lines)])
+
+
 def plain(text: str) -> str:
     """The text with what a terminal would obey or break on written as escapes."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

@@ -15,13 +15,13 @@ from microfiche.pages.atlas import Atlas
 from microfiche.pages.fonts import Font, atlas_for, fonts_of, installed
 from microfiche.pages.render import Cell, Ink, draw
 
-from .files import Target, font_option, name_of, plain, print_table, read_bytes, size, table, write_one
+from .files import Target, examples, font_option, name_of, plain, print_table, read_bytes, size, table, write_one
 
 _WIDTH = 1568  # pixels of a specimen, as wide as a page for Claude
 _SHOWN = 20
 
 
-@click.command(epilog="Example:\n\n\b\n  microfiche fonts notes.txt --font 'DejaVu Sans'")
+@click.command(epilog=examples("microfiche fonts notes.txt --font 'DejaVu Sans'", "microfiche fonts"))
 @click.argument("texts", nargs=-1, metavar="[FILE]...", type=click.Path(path_type=Path, allow_dash=True))
 @font_option
 @click.option("--cell", metavar="WxH", callback=size, default="9x16", show_default=True, help="Pixels of a character.")

@@ -22,7 +22,8 @@ from microfiche.views.thread import data, events, gist, marker, part_data, when
 from microfiche.views.tree import stretches
 from microfiche.views.tree import tree as tree_data
 
-from .files import STDIN, name_of, plain, read_bytes
+from .files import STDIN, examples, name_of, plain, read_bytes
+from .progress import working
 from .receipt import plural
 from .record import (
     EXPORT,
@@ -40,7 +41,13 @@ from .record import (
 )
 
 
-@click.command("import", epilog="Example:\n\n\b\n  microfiche import session.jsonl work.mf --name triage")
+@click.command(
+    "import",
+    epilog=examples(
+        "microfiche import session.jsonl work.mf --name triage",
+        "microfiche import session.jsonl work.mf --name triage --update",
+    ),
+)
 @click.argument("session", type=click.Path(path_type=Path, allow_dash=True))
 @record_argument
 @click.option("--name", metavar="NAME", help="The new conversation.  [default: SESSION's name without its ending]")
@@ -75,7 +82,8 @@ def import_(
     where = name_of(session)
     history, beside = formats.whole(source, source_format, where)
     check_importable(history, name, where)
-    with opened(record, write=True) if update else Record.open(record, wait=waiting()) as held:
+    target = opened(record, write=True) if update else Record.open(record, wait=waiting())
+    with target as held, working(f"Importing {where}"):
         if update:
             done = update_history(picked(held, name), history, source=where, beside=beside)
         else:
@@ -105,7 +113,9 @@ def _whole(source: bytes, record: Path, as_json: bool) -> None:
         lines = source.decode("ascii").splitlines()
     except UnicodeDecodeError as error:
         raise BadInput(f"not what an export wrote (byte {error.start} is not ASCII)", cure="export again") from error
-    with Record.import_(lines, record) as held:
+    with working("Importing a record"):
+        held = Record.import_(lines, record)
+    with held:
         size, root = held.head
         names = [each.name for each in held.conversations()]
     if as_json:
@@ -114,7 +124,7 @@ def _whole(source: bytes, record: Path, as_json: bool) -> None:
         click.echo(plain(f"Imported a record of {size:,} entries into {record}, head {size}:{root}."))
 
 
-@click.command(epilog="Example:\n\n\b\n  microfiche log work.mf --last 20")
+@click.command(epilog=examples("microfiche log work.mf --last 20", "microfiche log work.mf --all --json"))
 @record_argument
 @name_option
 @click.option("--last", type=click.IntRange(1), metavar="N", help="The newest N lines only.")
@@ -148,7 +158,7 @@ def _line(entry: Entry, front: str) -> str:
     return f"{front}── {fitted(told, room() - len(front) - 6)} ──"
 
 
-@click.command(epilog="Example:\n\n\b\n  microfiche show work.mf 12")
+@click.command(epilog=examples("microfiche show work.mf 12", "microfiche show work.mf --removed 130"))
 @record_argument
 @click.argument("turn", type=click.IntRange(0), required=False)
 @click.option("--removed", type=click.IntRange(1), metavar="EVENT", help="What the pass of this entry took away.")
@@ -221,7 +231,9 @@ def lines(text: str) -> str:
     return "\n".join("\t".join(map(plain, line.split("\t"))) for line in text.split("\n"))
 
 
-@click.command(epilog='Example:\n\n\b\n  microfiche search work.mf "disk full"')
+@click.command(
+    epilog=examples('microfiche search work.mf "disk full"', 'microfiche search work.mf "disk full" --limit 5 --json')
+)
 @record_argument
 @click.argument("text")
 @name_option
@@ -256,7 +268,7 @@ def _around(said: str, text: str) -> str:
     return said if at < 20 else "…" + said[at - 15 :]
 
 
-@click.command(epilog="Example:\n\n\b\n  microfiche tree work.mf")
+@click.command(epilog=examples("microfiche tree work.mf", "microfiche tree work.mf --name triage --json"))
 @record_argument
 @name_option
 @json_option

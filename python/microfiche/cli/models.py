@@ -13,7 +13,7 @@ from microfiche import models as catalogue
 from microfiche.models import FIDELITIES, Model, Reading
 from microfiche.models.evidence import reasoning
 
-from .files import plain, print_table, table
+from .files import examples, plain, print_table, table
 
 _MATCHES = {
     "exact": "a row of the catalogue",
@@ -23,7 +23,7 @@ _MATCHES = {
 }
 
 
-@click.command(epilog="Example:\n\n\b\n  microfiche models --explain claude-opus-5")
+@click.command(epilog=examples("microfiche models --explain claude-opus-5", "microfiche models"))
 @click.option("--explain", metavar="MODEL", help="Everything that is known of one model, and where it comes from.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def models(explain: str | None, as_json: bool) -> None:

@@ -16,14 +16,19 @@ from microfiche.models import FIDELITIES, Fidelity
 from microfiche.pages.render import Cell, Ink, Level, Lines, Page, Segment, read_back, series
 from microfiche.pages.render import render as draw_text
 
-from .files import STDIN, Target, font_option, name_of, plain, read_bytes, size, write_all, write_one
+from .files import STDIN, Target, examples, font_option, name_of, plain, read_bytes, size, write_all, write_one
 
 _INKS = ("grey", "mono")
 # A text chunk that every page of ours has behind its header.
 _OWN_CHUNK = b"tEXtmicrofiche\0"
 
 
-@click.command(epilog="Example:\n\n\b\n  microfiche render notes.txt src/main.rs --model claude-opus-5 --out pages/")
+@click.command(
+    epilog=examples(
+        "microfiche render notes.txt src/main.rs --model claude-opus-5 --out pages/",
+        "git diff | microfiche render - --cell 7x14 --out pages/",
+    )
+)
 @click.argument("texts", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path, allow_dash=True))
 @click.option("--out", required=True, type=Target(), metavar="DIR", help="Where the pages go.")
 @click.option("--model", metavar="MODEL", help="The model that will read them: decides cell and page.")
@@ -189,7 +194,7 @@ def _is_page(path: Path) -> bool:
         return _OWN_CHUNK in file.read(400)
 
 
-@click.command(epilog="Example:\n\n\b\n  microfiche read pages/notes-*.png > notes.txt")
+@click.command(epilog=examples("microfiche read pages/notes-*.png > notes.txt", "microfiche read page-001.png --marks"))
 @click.argument("pages", nargs=-1, required=True, metavar="PAGE...", type=click.Path(path_type=Path, allow_dash=True))
 @click.option("--cell", metavar="WxH", callback=size, help="Pixels of one character.  [default: tried out]")
 @click.option("--ink", type=click.Choice(_INKS), help="[default: tried out]")

@@ -21,7 +21,8 @@ from microfiche.transfer import imported_with, standing_options
 from microfiche.views.window import composition
 
 from .contexts import deliver, tokens
-from .files import Target, font_option, plain, print_table, read_bytes, table
+from .files import Target, examples, font_option, plain, print_table, read_bytes, table
+from .progress import working
 from .record import emit, json_option, name_option, opened, picked, record_argument, wait_option
 
 
@@ -135,7 +136,11 @@ _ROWS = {
 }
 
 
-@click.command(epilog="Example:\n\n\b\n  microfiche context work.mf --model claude-opus-5")
+@click.command(
+    epilog=examples(
+        "microfiche context work.mf --model claude-opus-5", "microfiche context work.mf --model claude-opus-5 --json"
+    )
+)
 @record_argument
 @asking
 @name_option
@@ -148,7 +153,8 @@ def context(record: Path, name: str | None, as_json: bool, **asked: Any) -> None
     with opened(record) as held:
         chat = picked(held, name)
         options = Asked(**asked).options(chat)
-        made = chat.preview(model=asked["model"], **options)
+        with working(f"Making the context of {chat.name}"):
+            made = chat.preview(model=asked["model"], **options)
         state = chat.state()
         spent = composition(made, state.history(made.receipt.format).pins)
         pass_due = made.plan != state.plan and bool(made.plan or state.plan)
@@ -171,7 +177,12 @@ def context(record: Path, name: str | None, as_json: bool, **asked: Any) -> None
         click.echo("\nOver the threshold: the next call makes a pass first. This is the context after it.")
 
 
-@click.command(epilog="Example:\n\n\b\n  microfiche shake work.mf --model claude-opus-5 --out out/")
+@click.command(
+    epilog=examples(
+        "microfiche shake work.mf --model claude-opus-5 --out out/",
+        "microfiche shake work.mf --model claude-opus-5 --only images",
+    )
+)
 @record_argument
 @click.option("--only", type=click.Choice(SHAKES), help="One of the reducers.  [default: elide and images]")
 @asking
@@ -197,12 +208,13 @@ def shake(
     """
     with opened(record, write=True) as held:
         chat = picked(held, name)
-        made = chat.shake(only, model=asked["model"], **Asked(**asked).options(chat))
+        with working(f"Shaking {chat.name}"):
+            made = chat.shake(only, model=asked["model"], **Asked(**asked).options(chat))
         title, event = title_of(record, chat), chat.tip
     deliver(ctx, made, title, out, as_json, f"Recorded as entry {event}.", {"entry": event})
 
 
-@click.command(epilog="Example:\n\n\b\n  microfiche retry work.mf --out out/")
+@click.command(epilog=examples("microfiche retry work.mf --out out/"))
 @record_argument
 @click.option("--out", type=Target(), metavar="DIR", help="Where the context goes, as for compact.")
 @name_option
@@ -229,10 +241,11 @@ def compact_record(
         chat = picked(held, name)
         options = asked.options(chat)
         made: Context
-        if dry_run:
-            made = chat.preview(model=asked.model, force=True, **options)
-        else:
-            made = chat.compact(model=asked.model, **options)
+        with working(f"Making {chat.name} fit"):
+            if dry_run:
+                made = chat.preview(model=asked.model, force=True, **options)
+            else:
+                made = chat.compact(model=asked.model, **options)
         title = title_of(record, chat)
         event = None if dry_run else chat.tip
     closing = "Nothing was recorded (--dry-run)." if dry_run else f"Recorded as entry {event}."

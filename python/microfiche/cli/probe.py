@@ -18,10 +18,10 @@ from microfiche.reading import probe as probing
 from microfiche.reading import senders
 from microfiche.reading.score import Tally, interval
 
-from .files import Target, plain, print_table, sizes, table
+from .files import Target, examples, plain, print_table, sizes, table
 
 
-@click.command(epilog="Example:\n\n\b\n  microfiche probe --model claude-opus-5 --dry-run")
+@click.command(epilog=examples("microfiche probe --model claude-opus-5 --dry-run"))
 @click.option(
     "--model", required=True, metavar="MODEL", help="The model that reads, and that the readings are kept of."
 )

@@ -16,11 +16,12 @@ from microfiche.transfer import export_messages
 from microfiche.views.projections import PROJECTIONS, project
 from microfiche.views.thread import data, events
 
-from .files import Target, plain, read_bytes, write_one
+from .files import Target, examples, plain, read_bytes, write_one
+from .progress import working
 from .record import emit, head_option, heads_option, json_option, name_option, opened, picked, record_argument
 
 
-@click.command(epilog="Example:\n\n\b\n  microfiche verify work.mf --heads kept.heads")
+@click.command(epilog=examples("microfiche verify work.mf --heads kept.heads", "microfiche verify work.mf --derived"))
 @record_argument
 @head_option
 @heads_option
@@ -39,7 +40,7 @@ def verify(
     if heads is not None:
         read_bytes(heads)  # a list that cannot be read is no fault of the record
     try:
-        with opened(record) as held:
+        with opened(record) as held, working(f"Verifying {record}"):
             verdict = held.verify(head, heads, derived)
     except Damaged as error:
         verdict = Verdict(False, 0, "", 0, error.entry, error.where, error.what)
@@ -57,7 +58,13 @@ def verify(
         ctx.exit(3)
 
 
-@click.command(epilog="Example:\n\n\b\n  microfiche export work.mf --markdown --out work.md")
+@click.command(
+    epilog=examples(
+        "microfiche export work.mf --markdown --out work.md",
+        "microfiche export work.mf --out work.jsonl",
+        "microfiche export work.mf --as slides --out work.slides.html",
+    )
+)
 @record_argument
 @click.option("--messages", is_flag=True, help="The native messages of the path, as they came.")
 @click.option(
@@ -130,13 +137,13 @@ def _put(text: str, out: Path | None) -> None:
         sys.stdout.buffer.flush()
 
 
-@click.command(epilog="Example:\n\n\b\n  microfiche backup work.mf copy.mf")
+@click.command(epilog=examples("microfiche backup work.mf copy.mf"))
 @record_argument
 @click.argument("copy", type=click.Path(path_type=Path))
 @json_option
 def backup(record: Path, copy: Path, as_json: bool) -> None:
     """Copy a record, while others write to it, to a new file COPY, and print the head of the copy."""
-    with opened(record) as held:
+    with opened(record) as held, working(f"Copying {record}"):
         size, root = held.backup(copy)
     if as_json:
         emit({"copy": str(copy), "size": size, "root": root})

@@ -17,15 +17,18 @@ from microfiche.messages import split_turns
 from microfiche.refusal import Refusal, refusal
 
 from .contexts import deliver
-from .files import STDIN, Target, name_of, read_bytes
+from .files import STDIN, Target, examples, name_of, read_bytes
 from .passes import Asked, asking, system_of, title_of, tools_of
+from .progress import working
 from .receipt import plural
 from .record import is_record, json_option, name_option, opened, picked, wait_option
 
 _EXAMPLE = "microfiche recover request.json --error @refusal.json --model claude-opus-5 --out out/"
 
 
-@click.command(epilog=f"Example:\n\n\b\n  {_EXAMPLE}")
+@click.command(
+    epilog=examples(_EXAMPLE, "microfiche recover work.mf --error @refusal.json --status 400 --model claude-opus-5")
+)
 @click.argument("source", type=click.Path(path_type=Path, allow_dash=True))
 @click.option(
     "--error",
@@ -101,7 +104,8 @@ def recover(
         "policy": Policy(font=wishes.fonts),
     }
     attempt = 2 if again else 1
-    context, _ = recovery.recovered(history, told, wishes.model, plan, options, recovery.Learnt(), attempt)
+    with working(f"Making {name_of(source)} fit"):
+        context, _ = recovery.recovered(history, told, wishes.model, plan, options, recovery.Learnt(), attempt)
     turns = plural(len(split_turns(history.messages)[1]), "turn")
     closing = "Nothing was written (--dry-run)." if dry_run else ""
     title = f"{name_of(source)} ({history.format}, {turns}) after a refusal: {told.cure}"
@@ -121,7 +125,8 @@ def _of_record(
     with opened(record, write=not dry_run) as held:
         chat = picked(held, name)
         sent = chat.standing(model=wishes.model, **wishes.options(chat))
-        made: Context = chat.preview_recovery(told, sent) if dry_run else chat.recover(told, sent)
+        with working(f"Making {chat.name} fit"):
+            made: Context = chat.preview_recovery(told, sent) if dry_run else chat.recover(told, sent)
         title = f"{title_of(record, chat)} after a refusal: {told.cure}"
         event = None if dry_run else chat.tip
     closing = "Nothing was recorded (--dry-run)." if dry_run else f"Recorded as entry {event}."

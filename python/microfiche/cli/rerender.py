@@ -21,13 +21,13 @@ from microfiche.batch.sources import Source
 from microfiche.models import FIDELITIES, Fidelity
 from microfiche.pages.render import Level
 
-from .files import Target, font_option, plain
+from .files import Target, examples, font_option, plain
 from .receipt import plural
 
 _EXAMPLE = "microfiche rerender archive/ work.mf --model claude-opus-5 --out pages/"
 
 
-@click.command(epilog=f"Example:\n\n\b\n  {_EXAMPLE}")
+@click.command(epilog=examples(_EXAMPLE))
 @click.argument("archives", nargs=-1, required=True, metavar="ARCHIVE...", type=click.Path(path_type=Path))
 @click.option("--model", required=True, metavar="MODEL", help="The model that will read the pages.")
 @click.option("--out", required=True, type=Target(), metavar="DIR", help="Where the pages and the manifest go.")

@@ -16,12 +16,15 @@ from microfiche.views.browse import browse
 from microfiche.views.html import MARK, view
 from microfiche.views.serve import serving
 
-from .files import STDIN, Target, name_of, plain, read_bytes, write_one
+from .files import STDIN, Target, examples, name_of, plain, read_bytes, write_one
+from .progress import working
 from .receipt import plural
 from .record import emit, head_option, heads_option, json_option, looked_at, picked
 
 
-@click.command("view", epilog="Example:\n\n\b\n  microfiche view work.mf --out work.html")
+@click.command(
+    "view", epilog=examples("microfiche view work.mf --out work.html", "microfiche view session.jsonl --serve")
+)
 @click.argument("record", type=click.Path(path_type=Path, allow_dash=True))
 @click.option("--out", type=Target(), metavar="FILE", help="The file to write.  [default: RECORD's name with .html]")
 @click.option("--serve", is_flag=True, help="Write no file: serve the page to this machine's browser until Ctrl-C.")
@@ -76,7 +79,8 @@ def view_(
         if not names:
             picked(held, None)  # says that there is none
         shown = name_of(record) if record == STDIN else record.name
-        data = browse(held, names, prove, record_name=shown, head=head, heads=heads)
+        with working("Proving contexts"):
+            data = browse(held, names, prove, record_name=shown, head=head, heads=heads)
     document = view(data)
     if out is None:
         _serve(document, port or 0)
