@@ -21,6 +21,7 @@ def font(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path.parent.mkdir()
     path.write_text("5B57:" + "00007ffe40024002" * 8 + "\n6F22:" + "00007ffe5ffa4002" * 8 + "\n")
     monkeypatch.setattr(fonts, "folders", lambda: [path.parent])
+    monkeypatch.setattr(fonts, "_FOUND", {})
     return path
 
 

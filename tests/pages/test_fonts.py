@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import struct
 import unicodedata
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +55,41 @@ def write_bdf(path: Path, characters: str) -> Path:
     return path
 
 
+def write_pcf(path: Path, characters: str) -> Path:
+    """X11's Portable Compiled Format, of the glyphs of :func:`write_bdf`; all numbers with the highest byte first."""
+    order = 0x0C  # bytes and bits the highest first, rows padded to a byte
+    wide = [unicodedata.east_asian_width(each) in "WF" for each in characters]
+    metrics = [struct.pack(">5hH", 0, 12 if each else 6, 12 if each else 6, 10, 2, 0) for each in wide]
+    rows = [
+        b"".join(
+            (row << (16 - 12 if two else 8 - 6)).to_bytes(2 if two else 1, "big")
+            for row in bitmap(at + 31, 12 if two else 6)[2:14]
+        )
+        for at, two in enumerate(wide)
+    ]
+    texts = b"CHARSET_REGISTRY\0ISO10646\0CHARSET_ENCODING\x001\0"
+    properties = struct.pack(">iibiibi", 2, 0, 1, 17, 26, 1, 43) + b"\0\0" + struct.pack(">i", len(texts)) + texts
+    bounds = metrics[0] + metrics[wide.index(True)]
+    accelerators = bytes(8) + struct.pack(">3i", 10, 2, 0) + bounds
+    offsets = [sum(map(len, rows[:at])) for at in range(len(rows))]
+    total = sum(map(len, rows))
+    bitmaps = struct.pack(f">i{len(rows)}i4i", len(rows), *offsets, *[total] * 4) + b"".join(rows)
+    last = max(map(ord, characters)) >> 8
+    places = {ord(each): at for at, each in enumerate(characters)}
+    indices = [places.get(code, 0xFFFF) for code in range((last + 1) << 8)]
+    encodings = struct.pack(">5h", 0, 255, 0, last, 0) + struct.pack(f">{len(indices)}H", *indices)
+    tables = {1: properties, 2: accelerators, 4: struct.pack(">i", len(metrics)) + b"".join(metrics)}
+    tables |= {8: bitmaps, 32: encodings}
+    at = 8 + 16 * len(tables)
+    head, body = struct.pack("<4si", b"\x01fcp", len(tables)), b""
+    for kind, data in tables.items():
+        data = struct.pack("<i", order) + data + bytes(-len(data) % 4)
+        head += struct.pack("<4i", kind, order, len(data), at + len(body))
+        body += data
+    path.write_bytes(gzip.compress(head + body) if path.suffix == ".gz" else head + body)
+    return path
+
+
 def write_ttf(path: Path, characters: str, blank: str = "", family: str = "Tiny Outlines", boxes: str = "") -> Path:
     """A TrueType font: each character a few bars of its own; ``boxes`` show what .notdef shows, ``blank`` nothing."""
     from fontTools.fontBuilder import FontBuilder
@@ -94,11 +132,12 @@ def write_ttf(path: Path, characters: str, blank: str = "", family: str = "Tiny 
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A user's folder of fonts, and none of the system."""
     monkeypatch.setattr(fonts, "folders", lambda: [tmp_path / "fonts"])
+    monkeypatch.setattr(fonts, "_FOUND", {})
     (tmp_path / "fonts").mkdir()
     return tmp_path / "fonts"
 
 
-@pytest.mark.parametrize("kind", ["hex", "bdf", "ttf"])
+@pytest.mark.parametrize("kind", ["hex", "bdf", "pcf", "pcf.gz", "ttf"])
 @pytest.mark.parametrize("ink", ["grey", "mono"])
 def test_what_a_font_has_is_drawn_and_reads_back(tmp_path: Path, kind: str, ink: Any) -> None:
     characters = HAN + HEBREW + "ж"
@@ -106,6 +145,8 @@ def test_what_a_font_has_is_drawn_and_reads_back(tmp_path: Path, kind: str, ink:
         path = write_hex(tmp_path / "tiny.hex", characters)
     elif kind == "ttf":
         path = write_ttf(tmp_path / "tiny.ttf", characters)
+    elif kind.startswith("pcf"):
+        path = write_pcf(tmp_path / f"tiny.{kind}", characters)
     else:
         path = write_bdf(tmp_path / "tiny.bdf", characters)
     text = f"a {HAN}, {HEBREW} ж\n\tb   {HAN[::-1]}\x1b"
@@ -116,6 +157,13 @@ def test_what_a_font_has_is_drawn_and_reads_back(tmp_path: Path, kind: str, ink:
         assert read_back([page.png for page in pages], font=path) == text
         assert read_back(pages[0].png, cell, ink, font=str(path)) == text
     assert sum(render(text, cell=CELL, width=700, height=300)[0].escapes.values()) == len(HAN) * 2 + len(HEBREW) + 2
+
+
+def test_formats_of_the_same_glyphs_draw_the_same(tmp_path: Path) -> None:
+    bdf, pcf = write_bdf(tmp_path / "a.bdf", HAN + HEBREW), write_pcf(tmp_path / "a.pcf", HAN + HEBREW)
+    for cell in (CELL, (9, 16), (6, 12), (12, 24)):
+        drawn = [render(HAN + HEBREW, cell=cell, font=font)[0].digest for font in (bdf, pcf)]
+        assert drawn[0] == drawn[1] != render(HAN + HEBREW, cell=cell)[0].digest
 
 
 def test_wide_characters_take_two_cells_and_others_one(tmp_path: Path) -> None:
@@ -188,6 +236,27 @@ def test_a_font_is_found_by_name_and_file(home: Path) -> None:
         fonts.find(home / "broken.ttf")
     with pytest.raises(BadInput, match="is no font"):
         fonts.fonts_of(7)  # type: ignore[arg-type]
+
+
+def test_a_font_that_is_written_anew_is_another(home: Path) -> None:
+    path = write_hex(home / "bits.hex", HAN)
+    before = fonts.find("bits")
+    assert fonts.find("BITS") is before
+    write_hex(path, HAN + HEBREW)
+    after = fonts.find("bits")
+    assert after != before and fonts.atlas_for("bits", CELL, "grey").cells(HEBREW[0]) == 1
+    path.unlink()
+    with pytest.raises(BadInput, match="no font is called"):
+        fonts.find("bits")
+
+
+def test_fonts_are_drawn_from_several_threads(tmp_path: Path) -> None:
+    path = write_ttf(tmp_path / "a.ttf", HAN + HEBREW)
+    expected = [fonts.atlas_for(path, (width, 16), "grey").digest for width in range(6, 14)]
+    fonts._atlas.cache_clear()
+    with ThreadPoolExecutor(4) as pool:
+        drawn = list(pool.map(lambda width: fonts.atlas_for(path, (width, 16), "grey").digest, range(6, 14)))
+    assert drawn == expected
 
 
 def test_a_faulty_hex_file_names_its_line(tmp_path: Path) -> None:

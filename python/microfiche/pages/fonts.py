@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -75,11 +76,19 @@ class Font:
     def name(self) -> str:
         return f"{self.family} {self.style}".strip()
 
+    @property
+    def stands(self) -> bool:
+        """Whether the file is there, and as it was."""
+        try:
+            return _stamp(self.path) == self.stamp
+        except OSError:
+            return False
+
     def glyphs(self, cell: tuple[int, int]) -> list[Glyph]:
         """A glyph for every character that may be drawn, by code point, whether or not it has ink."""
         if self.kind == "hex":
             return [_placed(code, bitmap, cell) for code, bitmap in _read_hex(self.path) if may_be_drawn(code)]
-        with _Face(self) as face:
+        with _FREETYPE, _Face(self) as face:
             return list(face.outlines(cell) if self.kind == "outlines" else face.bitmaps(cell))
 
 
@@ -135,11 +144,19 @@ def find(font: str | Path) -> Font:
             raise BadInput("this is no font that can be read", str(font), "give TTF, OTF, TTC, BDF, PCF or hex")
         return faces[0]
     wanted = _folded(font)
+    if wanted in _FOUND and _FOUND[wanted].stands:
+        return _FOUND[wanted]
     named = [each for each in installed() if wanted in (_folded(each.family), _folded(each.name))]
     named = named or [each for each in installed() if _folded(each.path.stem) == wanted]
     if not named:
         raise BadInput(f"no font is called {font!r}", "font", "name one that `microfiche fonts` lists, or a file")
-    return min(named, key=lambda each: (_folded(each.name) != wanted, _plainness(each), str(each.path)))
+    found = min(named, key=lambda each: (_folded(each.name) != wanted, _plainness(each), str(each.path)))
+    _FOUND[wanted] = found
+    return found
+
+
+_FOUND: dict[str, Font] = {}
+"""Fonts by their folded name: a pass asks several times, and a system has hundreds."""
 
 
 def _folded(name: str) -> str:
@@ -178,8 +195,15 @@ def _is_font(file: Path) -> bool:
 
 def read(path: Path) -> list[Font]:
     """The faces of a font file; none if it is no font."""
+    try:
+        return list(_read(path, _stamp(path)))
+    except OSError:
+        return []
+
+
+def _stamp(path: Path) -> tuple[int, int]:
     told = path.stat()
-    return list(_read(path, (told.st_mtime_ns, told.st_size)))
+    return told.st_mtime_ns, told.st_size
 
 
 @lru_cache(maxsize=4096)
@@ -189,16 +213,21 @@ def _read(path: Path, stamp: tuple[int, int]) -> tuple[Font, ...]:
     library = _freetype()
     faces: list[Font] = []
     count = 1
-    while len(faces) < count:
-        try:
-            face = library.Face(str(path), len(faces))
-        except library.FT_Exception:
-            break
-        count = face.num_faces
-        kind = "outlines" if face.is_scalable else "bitmaps"
-        names = [each.decode("utf-8", "replace") if each else "" for each in (face.family_name, face.style_name)]
-        faces.append(Font(path, len(faces), names[0] or path.stem, names[1], kind, stamp))
+    with _FREETYPE:
+        while len(faces) < count:
+            try:
+                face = library.Face(str(path), len(faces))
+            except library.FT_Exception:
+                break
+            count = face.num_faces
+            kind = "outlines" if face.is_scalable else "bitmaps"
+            names = [each.decode("utf-8", "replace") if each else "" for each in (face.family_name, face.style_name)]
+            faces.append(Font(path, len(faces), names[0] or path.stem, names[1], kind, stamp))
     return tuple(faces)
+
+
+_FREETYPE = threading.Lock()
+"""A library of FreeType, and the faces that it opens, are for one thread at a time (its manual, FT_Library)."""
 
 
 def _freetype() -> Any:
