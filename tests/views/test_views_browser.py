@@ -463,3 +463,77 @@ def test_slides_turn_by_key_and_lead_to_the_view(browser: Any, record: Record, a
         assert wrong == []
     finally:
         context.close()
+
+
+def test_five_thousand_messages_open_and_are_found(browser: Any, tmp_path: Path) -> None:
+    story = builders.Story().user("Go on until it holds.")
+    for at in range(2_500):
+        story.uses(("run", {"command": f"step {at}"}, builders.code(at, 300)))
+    with Record.open(tmp_path / "long.mf") as record:
+        chat = record.conversation("long")
+        written_by_hand = story.native("anthropic")
+        chat.append(written_by_hand)
+        chat.compact(model="claude-opus-5", budget=60_000)
+        last = chat.append({"role": "user", "content": "And the last word."})[0]
+        address = written(record)
+    assert len(written_by_hand) == 5_001
+    for one in opened(browser, address):
+        assert one.locator("#thread article").count() == 5_003
+        ask(one, "step 1234")
+        current = one.locator("article.current")
+        expect(current).to_contain_text("step 1234")
+        expect(current).to_be_in_viewport()
+        expect(current).to_be_focused()
+        one.keyboard.press("j")
+        expect(one.locator("article.current .part.result")).to_be_in_viewport()
+        ask(one, f"entry {last.id}")
+        expect(one.locator("article.current")).to_be_in_viewport()
+
+
+def test_every_control_has_a_name_and_every_id_is_one(page: Any, record: Record) -> None:
+    def check(scope: str) -> None:
+        unnamed = page.evaluate(
+            """(scope) => ["button", "input", "select", "[role]"]
+              .flatMap((kind) => [...document.querySelectorAll(`${scope} ${kind}`)])
+              .filter((node) => {
+                const label = node.getAttribute("aria-label") || node.textContent.trim() || node.title;
+                const named = node.getAttribute("aria-labelledby") || (node.labels && node.labels.length);
+                return !label && !named && node.getAttribute("role") !== "status";
+              }).map((node) => node.outerHTML.slice(0, 120))""",
+            scope,
+        )
+        assert unnamed == []
+        twice = page.evaluate(
+            """() => {
+              const met = new Map();
+              for (const node of document.querySelectorAll("[id]")) met.set(node.id, (met.get(node.id) ?? 0) + 1);
+              return [...met].filter(([, count]) => count > 1);
+            }"""
+        )
+        assert twice == []
+
+    check("body")
+    ask(page, f"entry {newest_pass(record).id}")
+    check("body")
+    page.locator("#compare-go").click()
+    check("body")
+    page.locator("#details .thumb").first.click()
+    check("#page")
+    page.keyboard.press("Escape")
+    expect(page.locator("#page")).to_be_hidden()
+    page.locator("#help-open").click()
+    check("#help")
+
+
+def test_a_tip_before_everything_and_a_name_alone_are_shown(browser: Any, tmp_path: Path) -> None:
+    with Record.open(tmp_path / "work.mf") as record:
+        chat = record.conversation("moved away")
+        chat.append({"role": "user", "content": "go"})
+        chat.branch(None)
+        other = record.conversation("only a failure")
+        other.fail(RuntimeError("it never began"))
+        address = written(record)
+    for one in opened(browser, address):
+        expect(one.locator("#thread")).to_contain_text("go")
+        one.locator("#conversation").select_option(label="only a failure")
+        expect(one.locator("#failures .count")).to_contain_text("1")
