@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import io
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from microfiche.formats.common import encode64
 from microfiche.formats.images import media_type, size
 from PIL import Image
 
@@ -50,3 +52,9 @@ def test_any_bytes_give_some_size(start: bytes, rest: bytes) -> None:
 
 def test_a_long_run_of_jpeg_fill_bytes_ends() -> None:
     assert size(b"\xff\xd8" + b"\xff" * 100_000) == (0, 0)
+
+
+@pytest.mark.parametrize("length", [*range(70), 4_095, 4_096, 100_000])
+def test_base64_is_the_standard_librarys(length: int) -> None:
+    data = bytes(at * 7 % 256 for at in range(length))
+    assert encode64(data) == base64.b64encode(data).decode("ascii")

@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
+import microfiche._core as _core
+
 from ..errors import BadInput
 from ..messages import History, Image, Message, Note, Opaque, Part, Reasoning, Role, Text, ToolResult
 from . import images
@@ -215,7 +217,7 @@ def decode64(text: Any) -> bytes | None:
 
 
 def encode64(data: bytes) -> str:
-    return base64.b64encode(data).decode("ascii")
+    return _core.base64(data)
 
 
 def picture(data: bytes, media_type: Any, owner: Literal["user", "tool"], native: Any) -> Image:

@@ -176,26 +176,24 @@ fn write(lines: &mut [&mut [u8]; BAND], pending: &[u64; BAND], held: u32, at: us
 
 /// The filter of each scanline of a row of cells, chosen once for a font: Up inside stems.
 ///
-/// Up pays on a scanline where more letters repeat the one above than are blank on it, and always
-/// hurts on the first, which follows another row of text. The margins were found by search
+/// Up pays on a scanline where more glyphs repeat the one above than are blank on it, and always
+/// hurts on the first, which follows another row of text. Which glyphs are counted, and by how much the
+/// narrow cells of grey, whose stems are not all of one level, are to differ, was found by search
 /// (`benches/NOTES.md`).
 fn filters(atlas: &Atlas) -> Vec<u8> {
-    let letters: Vec<Tile> = (b'a'..=b'z')
-        .filter_map(|letter| match atlas.glyph(letter.into()) {
+    let glyphs: Vec<Tile> = (b'!'..=b'~')
+        .filter_map(|each| match atlas.glyph(each.into()) {
             Some(Glyph::One(tile)) => Some(tile),
             _ => None,
         })
         .collect();
-    let margin = match atlas.ink() {
-        Ink::Grey => 35,
-        Ink::Mono => 10,
-    };
+    let margin = if atlas.ink() == Ink::Grey && atlas.cell().width < 7 { 20 } else { 0 };
     let blank = atlas.marks().blank;
-    let count = |wanted: &dyn Fn(Tile) -> bool| letters.iter().filter(|&&tile| wanted(tile)).count();
+    let count = |wanted: &dyn Fn(Tile) -> bool| glyphs.iter().filter(|&&tile| wanted(tile)).count();
     let up = |y: usize| {
         let repeated = count(&|tile| atlas.packed_row(tile, y) == atlas.packed_row(tile, y - 1));
         let white = count(&|tile| atlas.packed_row(tile, y) == atlas.packed_row(blank, y));
-        repeated * 100 > white * 100 + letters.len() * margin
+        repeated * 100 > white * 100 + glyphs.len() * margin
     };
     (0..usize::from(atlas.cell().height)).map(|y| if y > 0 && up(y) { UP } else { NONE }).collect()
 }

@@ -1,5 +1,5 @@
 //! True cells in any order make no panic:
-//! `cargo +nightly fuzz run read_cells`.
+//! `cargo +nightly fuzz run --fuzz-dir rust/fuzz read_cells`.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use microfiche_core::{Atlas, Cell, Ink, Options, Pixels, ReadOptions, Segment, read_back, render};

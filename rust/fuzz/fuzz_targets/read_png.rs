@@ -1,4 +1,4 @@
-//! No file makes the reader panic or take memory without bound: `cargo +nightly fuzz run read_png`.
+//! No file makes the reader panic or take memory without bound: `cargo +nightly fuzz run --fuzz-dir rust/fuzz read_png`.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use microfiche_core::{Cell, Ink, Pixels, ReadOptions, read_back};

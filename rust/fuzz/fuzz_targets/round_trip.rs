@@ -1,4 +1,4 @@
-//! Any text at any form reads back as it was: `cargo +nightly fuzz run round_trip`.
+//! Any text at any form reads back as it was: `cargo +nightly fuzz run --fuzz-dir rust/fuzz round_trip`.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use microfiche_core::{Cell, Ink, Lines, Options, Piece, Pixels, ReadOptions, Segment, read_back, render};

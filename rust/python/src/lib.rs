@@ -346,6 +346,12 @@ mod _core {
         Ok(found.map(|(cell, ink)| ((cell.width, cell.height), ink_name(ink))))
     }
 
+    /// Bytes as base64 with padding (RFC 4648, 4).
+    #[pyfunction]
+    fn base64<'py>(py: Python<'py>, data: &[u8]) -> Bound<'py, PyString> {
+        PyString::new(py, &base64_simd::STANDARD.encode_to_string(data))
+    }
+
     /// SHA-256 of the packed scanlines of a page that was drawn here.
     #[pyfunction]
     fn digest(py: Python<'_>, png: PyBackedBytes) -> PyResult<[u8; 32]> {
