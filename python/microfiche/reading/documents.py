@@ -105,11 +105,14 @@ def identifier(dice: random.Random) -> str:
     return f"{dice.getrandbits(48):012x}"
 
 
-def document(dice: random.Random, cells: int, number: int = 0) -> Document:
-    """A document that fills so many cells; ``number`` sets its turns and comments apart from other pages'."""
+def document(dice: random.Random, cells: int, number: int = 0, decisions: bool = True) -> Document:
+    """A document that fills so many cells; ``number`` sets its turns and comments apart from other pages'.
+
+    Without ``decisions`` it is code alone.
+    """
     made = Document()
     used, turn, part = 0, 20 * number, 1000 * number
-    things = dice.sample(THINGS, len(THINGS) * 3 // 4)
+    things = dice.sample(THINGS, len(THINGS) * 3 // 4) if decisions else []
     while used < cells:
         turn += 1
         made.segments.append(Bar(turn, dice.choice(("result ok", "assistant", "call Write"))))
@@ -129,7 +132,8 @@ def document(dice: random.Random, cells: int, number: int = 0) -> Document:
             text.append(decision(thing, made.decisions[thing]))
         joined = "\n".join(text) + "\n"
         made.segments.append(joined)
-        used += len(joined) + 16
+        # Less than a page takes of it: code is a little over a cell a character.
+        used += round(0.9 * len(joined))
     return made
 
 

@@ -151,7 +151,7 @@ def _measured(
     edits: Counter[str] = Counter()
     characters = found = identifiers = 0
     for each in lines:
-        want, got = plain(each), plain(reader(_scaled(row_image(each, cell, ink), scale)))
+        want, got = plain(each), plain(reader(scaled(row_image(each, cell, ink), scale)))
         edits.update(differences(want, got))
         characters += len(want)
         wanted = _IDENTIFIER.findall(each)
@@ -162,7 +162,8 @@ def _measured(
     return Reading(name, kind, cell, ink, scale, len(lines), characters, total, found, identifiers, ranked)
 
 
-def _scaled(image: PIL.Image.Image, scale: float) -> PIL.Image.Image:
+def scaled(image: PIL.Image.Image, scale: float) -> PIL.Image.Image:
+    """An image resampled by Lanczos' filter, as a provider would."""
     if scale == 1:
         return image
     from PIL import Image
