@@ -14,7 +14,6 @@ from microfiche.errors import MicroficheError
 from microfiche.record import Head
 from microfiche.views.browse import browse
 from microfiche.views.html import MARK, view
-from microfiche.views.serve import serving
 
 from .files import STDIN, Target, examples, name_of, plain, read_bytes, write_one
 from .progress import working
@@ -113,6 +112,8 @@ def _free(out: Path) -> Path:
 
 
 def _serve(document: str, port: int) -> None:
+    from microfiche.views.serve import serving  # the standard library's server is slow to import
+
     def stop(*_: Any) -> None:
         raise KeyboardInterrupt
 

@@ -10,7 +10,6 @@ import base64
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +52,8 @@ def browse(
     The contexts of all passes and of the newest ``prove`` calls of each are made again and held against the
     digests recorded with them. ``head`` and ``heads`` were kept elsewhere and are held against the record.
     """
+    from importlib.metadata import version  # slow to import
+
     told = _Teller(record)
     forks = list(record.entries(kind="fork"))
     conversations = [told.conversation(Conversation(record, name), forks, prove) for name in names]
