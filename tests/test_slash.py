@@ -40,7 +40,10 @@ def test_compact_makes_a_pass_and_tells_it(chat: Conversation) -> None:
 def test_refusals_of_a_pass_are_distinct(chat: Conversation) -> None:
     """Kind: one answer for a conversation that is empty, one that is all recent, and one where passes are off."""
     reasons = [mf.command(chat, "/compact", model=MODEL).value.reason]
-    chat.append([{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Hi."}])
+    chat.append({"role": "user", "content": "Hello."})
+    for model in (MODEL, "o3-mini"):
+        assert mf.command(chat, "/compact", model=model).value.reason == "all_recent"
+    chat.append({"role": "assistant", "content": "Hi."})
     chat.append([{"role": "user", "content": "Go on."}])
     reasons.append(mf.command(chat, "/compact", model=MODEL).value.reason)
     grown_chat = grown(chat.record.conversation("other"))
@@ -62,11 +65,12 @@ def test_a_focus_reaches_the_summariser(chat: Conversation) -> None:
     policy = mf.Policy(rungs=("summary", "omit"))
     words = {"model": "o3-mini", "summarize": summarize, "policy": policy, "budget": 9_000}
     said = mf.command(grown(chat), "/compact the  parser\n of dates", **words)  # type: ignore[arg-type]
-    if not prompts:  # by hand only what loses nothing runs, so the summary comes with the next call
-        assert not said.done
-    assert all(each.endswith("in the user's words: the parser of dates") for each in prompts)
-    plain = mf.command(chat, "/compact the parser", model=MODEL)
-    assert plain.done and "without a summariser" in plain.text
+    assert said.done and said.value.receipt.summary_calls == len(prompts) == 1
+    assert prompts[0].endswith("in the user's words: the parser of dates")
+    assert "files were read" in str(said.value.messages) and "not needed" not in said.text
+    for more in ({}, {"summarize": summarize}):
+        free = mf.command(grown(chat), "/compact the parser", model=MODEL, **more)  # type: ignore[arg-type]
+        assert free.done and "The focus was not needed" in free.text and len(prompts) == 1
     assert not mf.command(chat, "/compact " + "x" * 501, model=MODEL).done
 
 

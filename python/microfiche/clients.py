@@ -24,7 +24,7 @@ from microfiche.fit import Context
 from microfiche.ladder.budget import Policy
 from microfiche.ladder.plan import Plan
 from microfiche.ladder.summarize import Summarizer, SummaryRequest
-from microfiche.recovery import PASSES, Learnt, recovered, within
+from microfiche.recovery import PASSES, Learnt, recovered, unmet, within
 from microfiche.refusal import Refusal, refusal
 
 _T = TypeVar("_T")
@@ -66,9 +66,9 @@ class _Conversation:
                     raise told
                 return
             if attempt > PASSES:
-                raise CannotFit(f"refused {attempt} times in a row: {found.kind}", model, found.cure) from (
-                    told if isinstance(told, Exception) else None
-                )
+                why = f"refused {attempt} times in a row"
+                error = unmet(why, self.context, found, model) if self.context else CannotFit(why, model, found.cure)
+                raise error from (told if isinstance(told, Exception) else None)
             ready = self._recovered(body, found, model, attempt)
 
     def _judged(self, told: Any, body: dict[str, Any], model: str, streams: bool) -> Refusal | None:

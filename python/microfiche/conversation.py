@@ -43,7 +43,7 @@ from microfiche.pages.atlas import Atlas, named, own
 from microfiche.pages.render import GRAMMAR
 from microfiche.path import NOTHING, PathState, Pin, Sheet, fold
 from microfiche.record import Draft, Entry, Label, Ref
-from microfiche.recovery import PASSES, Cure, Learnt, cure, meet, smaller, within
+from microfiche.recovery import PASSES, Cure, Learnt, cure, meet, smaller, unmet, within
 from microfiche.refusal import Refusal, refusal
 
 CLAIM_KINDS = ("query", "document", "execution", "check")
@@ -367,11 +367,7 @@ class Conversation:
             attempt = self._refusals() + 1
             if attempt > PASSES:
                 self.thread.side("failure", self.tip, _failure(error, told, context))
-                raise CannotFit(
-                    f"refused three times in a row: {told.kind}, {told.used or '?'} of {told.limit or '?'}",
-                    self.name,
-                    "shorten the system prompt, the tools or the newest message",
-                )
+                raise unmet("refused three times in a row", context, told, self.name)
             found, made = self._recovered(told, context, attempt)
             failure = _failure(error, told, context) | {"learnt": found.learnt.to_dict()}
             if isinstance(made, Context):
@@ -416,7 +412,7 @@ class Conversation:
             return found, error
         if smaller(made, context):
             return found, made
-        return found, CannotFit(f"a pass leaves the request as large as it was ({told.kind})", self.name, told.cure)
+        return found, unmet("a pass leaves the request as large as it was", context, told, self.name)
 
     def _refusals(self) -> int:
         """Refusals since the last message on the path."""

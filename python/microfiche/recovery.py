@@ -11,8 +11,9 @@ from typing import Any
 from microfiche import fit, formats, models
 from microfiche.errors import BadInput, CannotFit
 from microfiche.fit import Context
-from microfiche.ladder.budget import Policy, base64_size, budget_for, images_of, output_reserve
+from microfiche.ladder.budget import Load, Policy, Scale, base64_size, budget_for, images_of, output_reserve
 from microfiche.ladder.plan import Plan
+from microfiche.messages import Turn
 from microfiche.refusal import Refusal, refusal
 
 PASSES = 2
@@ -320,8 +321,54 @@ def recovered(
 
     made = meet(found, make, sent)
     if not smaller(made, sent):
-        raise CannotFit(f"a pass leaves the request as large as it was ({told.kind})", "recover", told.cure)
+        raise unmet("a pass leaves the request as large as it was", sent, told, "recover")
     return made, found.learnt
+
+
+def unmet(why: str, sent: Context, told: Refusal, where: str) -> CannotFit:
+    """The end of a recovery: ``why``, what the provider said, and the largest part of what was ``sent``, to be cut.
+
+    Tokens are estimated; where the provider counted them, the parts add up to its count.
+    """
+    parts = _parts(sent)
+    if told.kind == "bytes":
+        unit, sizes = "bytes", {name: load.bytes for name, load in parts.items()}
+    elif told.kind.startswith("image"):
+        unit, sizes = "images", {name: load.images for name, load in parts.items()}
+    else:
+        counted = told.used if told.used and told.kind != "rate_tokens" else sent.tokens
+        true = counted / max(sum(load.tokens for load in parts.values()), 1)
+        unit, sizes = "tokens", {name: ceil(load.tokens * true) for name, load in parts.items()}
+    used = f"{told.used:,} of " if told.used else "more than "
+    what = f"{why} ({told.kind}{f', {used}{told.limit:,}' if told.limit else ''})"
+    name, size = max(sizes.items(), key=lambda item: item[1])
+    if not size:
+        return CannotFit(what, where, told.cure)
+    alone = f"{size:,} of {sum(sizes.values()):,} {unit} sent"
+    return CannotFit(f"{what}; the largest part is {name}: {alone}", where, f"{told.cure}; shorten {name}")
+
+
+def _parts(sent: Context) -> dict[str, Load]:
+    """What the parts of a request weigh, by their names in words."""
+    history = formats.read(sent.request, sent.receipt.format)
+    scale = Scale(models.find(str(sent.asked["model"]), sent.asked.get("vision")))
+    head, turns = history.turns()
+    opens = 1 if len(turns) > 1 and turns[0].role == "user" else 0
+
+    def weigh(*turns: Turn) -> Load:
+        return scale.messages(message for turn in turns for message in turn.messages)
+
+    def beside(tokens: int, native: Any) -> Load:
+        return Load(tokens, body_size({"": native}) if tokens else 0)
+
+    system = history.system
+    return {
+        "the system prompt": beside(scale.ruler.system(system), system and system.text),
+        "the tools": beside(scale.ruler.tools(history.tools, history.tool_names), history.tools),
+        "the first user message": weigh(*turns[:opens]),
+        "the history between": scale.messages(head) + weigh(*turns[opens:-1]),
+        "the newest message": weigh(*turns[-1:]),
+    }
 
 
 def smaller(made: Context, sent: Context) -> bool:

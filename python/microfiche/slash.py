@@ -10,7 +10,7 @@ from microfiche import models
 from microfiche.conversation import SHAKES, Conversation, Options
 from microfiche.errors import BadInput, MicroficheError, NothingToCompact
 from microfiche.fit import Context
-from microfiche.ladder.budget import Policy, budget_for
+from microfiche.ladder.budget import RUNGS, Policy, budget_for
 from microfiche.ladder.summarize import Summarizer, SummaryRequest
 from microfiche.views.tree import tree
 from microfiche.views.window import composition
@@ -77,11 +77,11 @@ def _compact(chat: Conversation, words: str, model: str, options: Options) -> Sa
     if words and words.lower() != "fit":
         if len(words) > LONGEST_FOCUS:
             raise BadInput(f"a focus of {len(words)} characters", "/compact", f"say it in {LONGEST_FOCUS}")
-        if summarize is None:
-            note = "\nThe focus was not needed: without a summariser every word that leaves goes on pages or is named."
-        else:
+        if summarize is not None:
             options["summarize"] = _focused(summarize, words)
     made = chat.compact(model=model, **options)
+    if words and words.lower() != "fit" and not made.receipt.summary_calls:
+        note = "\nThe focus was not needed: no summary was made, and every word that left is on a page or on record."
     return Said(_receipt(made) + note, made)
 
 
@@ -101,7 +101,7 @@ def _shake(chat: Conversation, words: str, model: str, options: Options) -> Said
 def _receipt(made: Context) -> str:
     before, after = made.receipt.before, made.receipt.after
     lines = [f"{before.tokens:,} tokens became {after.tokens:,}."]
-    did = [rung.rung for rung in made.receipt.rungs if not rung.reason]
+    did = [rung.rung for rung in made.receipt.rungs if not rung.reason and rung.rung in RUNGS]
     if did:
         lines.append(f"Done by: {', '.join(did)}.")
     if made.pages:

@@ -5,7 +5,9 @@ Each test names its kind; the judge says whether what was sent could be sent.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,8 +78,8 @@ def test_what_never_changes_is_named_at_once(part: str) -> None:
     said = [{"role": "user", "content": long if part == "user" else "Go."}]
     with pytest.raises(mf.CannotFit) as caught:
         mf.recover(said, error=mf.Refusal("tokens", 400_000, 200_000), model=MODELS["anthropic"], **options)
-    names = {"system": "the system prompt", "tools": "the tools", "user": "the newest turn"}
-    assert names[part] in str(caught.value) or (part == "user" and "user message" in str(caught.value))
+    names = {"system": "the system prompt", "tools": "the tools", "user": "the newest message"}
+    assert names[part] in str(caught.value)
     assert "too many" in str(caught.value) and caught.value.least
 
 
@@ -120,6 +122,44 @@ def test_a_recovery_without_a_gain_is_no_success(chat: Conversation) -> None:
             chat.recover(TOO_LONG, fit)
     with pytest.raises(mf.CannotFit, match="three times"):
         chat.recover(TOO_LONG, fit)
+
+
+@pytest.mark.parametrize(
+    ("part", "name"),
+    [("system", "the system prompt"), ("tools", "the tools"), ("user", "the newest message"), ("old", "the history")],
+)
+@pytest.mark.parametrize("told", [TOO_LONG, (413, "Payload Too Large")])
+def test_the_end_of_a_recovery_names_the_largest_part(chat: Conversation, part: str, name: str, told: Any) -> None:
+    """Kind: "cannot fit" that does not say whether the system, the tools or a message is to be cut."""
+    long = builders.prose(1, 2_000)
+    options: dict[str, Any] = {"system": long} if part == "system" else {}
+    if part == "tools":
+        options["tools"] = [{"name": "t", "description": long, "input_schema": {"type": "object"}}]
+    chat.append({"role": "user", "content": "Hello."})
+    if part == "old":
+        chat.append([{"role": "assistant", "content": long}])
+    if part in ("old", "user"):
+        chat.append({"role": "user", "content": long if part == "user" else "Go on."})
+    fit = chat.context(model=MODELS["anthropic"], **options)
+    with pytest.raises(mf.CannotFit) as caught:
+        for _ in range(3):
+            with contextlib.suppress(mf.CannotFit):
+                chat.recover(told, fit)
+        chat.recover(told, fit)
+    assert f"the largest part is {name}" in str(caught.value) and "three times" in str(caught.value)
+    size, whole = re.findall(r"([\d,]+) of ([\d,]+) (?:tokens|bytes) sent", str(caught.value))[0]
+    assert 0.9 < int(size.replace(",", "")) / int(whole.replace(",", "")) <= 1
+
+
+def test_what_a_provider_counted_is_what_the_parts_add_up_to(chat: Conversation) -> None:
+    """Kind: an error in estimated tokens, beside a refusal that told the true ones."""
+    chat.append({"role": "user", "content": builders.prose(1, 2_000)})
+    fit = chat.context(model=MODELS["anthropic"])
+    for _ in range(2):
+        with pytest.raises(mf.CannotFit):
+            chat.recover(mf.Refusal("tokens", 7_000, 3_000), fit)
+    with pytest.raises(mf.CannotFit, match=r"tokens, 7,000 of 3,000.* newest message: (7,00\d) of \1 tokens"):
+        chat.recover(mf.Refusal("tokens", 7_000, 3_000), fit)
 
 
 def test_a_recovery_and_a_pass_by_hand_do_not_meet(chat: Conversation) -> None:

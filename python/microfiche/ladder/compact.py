@@ -314,12 +314,8 @@ def _snapshot(draft: _Draft, model: Model, budget: Budget, policy: Policy, load:
     Where not every page fits, a shorter tail leaves room for more of them: a turn on a page can be
     read, an omitted one cannot.
     """
-    if not model.vision:
-        return draft, "no_vision"
     source, plan = draft.source, draft.plan
     archive = plan.archive
-    if archive is None and cost_ratio(model, cell_for(model, plan.fidelity)) > policy.pays:
-        return draft, "does_not_pay"
     paged = archive.last if archive is not None else first_paged(source, plan) - 1
     limit = _tail_limit(budget, policy)
     best, reason = draft, "nothing_old"
@@ -329,6 +325,10 @@ def _snapshot(draft: _Draft, model: Model, budget: Budget, policy: Policy, load:
         last = max((turn.number for turn in source.turns if turn.number < behind), default=0)
         if last <= paged:
             continue
+        if not model.vision:
+            return draft, "no_vision"
+        if archive is None and cost_ratio(model, cell_for(model, plan.fidelity)) > policy.pays:
+            return draft, "does_not_pay"
         taken = draft.with_plan(extend(plan, source, model, budget, policy, draft.scale, last), redraw=True)
         after = taken.load()
         if after.tokens >= load.tokens:
@@ -631,7 +631,8 @@ def _cannot_fit(draft: _Draft, load: Load, budget: Budget, policy: Policy, fixed
         )
     parts = {**fixed, "the messages before the first turn": scale.messages(source.head)}
     if source.first_middle:
-        parts["the first user message"] = scale.messages(source.turns[0].messages)
+        name = "the first user message" if len(source.turns) > 1 else "the newest message"
+        parts[name] = scale.messages(source.turns[0].messages)
     if len(source.turns) > source.first_middle:
         newest = treated(source.turns[-1:], draft.plan, draft.drawn.results)
         parts["the newest turn"] = scale.messages(newest[0].messages)

@@ -403,6 +403,7 @@ def mismatch(what: str) -> PlanMismatch:
 
 def first_paged(source: Source, plan: Plan) -> int:
     """Number of the first turn that may stand on a page: behind the head and what went before pages were drawn."""
-    first = source.turns[source.first_middle].number if source.first_middle < len(source.turns) else 0
+    turns, at = source.turns, source.first_middle
+    first = turns[at].number if at < len(turns) else max((turn.number for turn in turns), default=0) + 1
     archive = plan.archive
     return max([first, *(last + 1 for _, last in ranges(plan) if archive is None or last < archive.first)])
