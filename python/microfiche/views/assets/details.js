@@ -6,6 +6,7 @@ const RUNG_WORDS = {
   plan: "the plan of the pass before",
   elide: "old tool results",
   images: "old screenshots",
+  reasoning: "old reasoning",
   snapshot: "the middle as pages",
   summary: "the oldest turns as a summary",
   newest: "a newest result too large",
@@ -197,8 +198,8 @@ class Details {
     const { told } = entry;
     const left = this.view.conversation.passes[entry.id];
     const money = (amount) => (amount.money === null || amount.money === undefined ? "unknown" : amount.money.toFixed(4));
-    const row = (name, tokens, change, images, cost, note) => el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, number(tokens)),
-      el("td", {}, change), el("td", {}, images), el("td", {}, cost), el("td", { class: "note" }, note));
+    const row = (name, tokens, change, images, cost, note) => el("tr", {}, el("th", { scope: "row" }, name, note ? el("div", { class: "quiet" }, note) : null),
+      el("td", {}, number(tokens)), el("td", {}, change), el("td", {}, images), el("td", {}, cost));
     const rows = [row("given", told.before.tokens, "", number(told.before.images), money(told.before), "")];
     let at = told.before.tokens;
     for (const [rung, reason, tokens] of told.rungs) {
@@ -207,7 +208,7 @@ class Details {
       at = tokens;
     }
     rows.push(row("sent", told.after.tokens, number(told.after.tokens - told.before.tokens), number(told.after.images), money(told.after), ""));
-    const head = el("thead", {}, el("tr", {}, ["", "tokens", "change", "images", "USD", ""].map((name) => el("th", { scope: "col" }, name))));
+    const head = el("thead", {}, el("tr", {}, ["", "tokens", "change", "images", "USD"].map((name) => el("th", { scope: "col" }, name))));
     const made = [el("h3", {}, "Receipt"), this.facts([["Why", told.why], ["For", told.model], ["Turns", told.span[1] ? span(...told.span) : "none"],
       ["Versions", Object.entries(told.versions ?? {}).map(([name, value]) => `${name} ${value}`).join(", ")]]),
       el("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Receipt by rung" }, el("table", { class: "receipt" }, head, el("tbody", {}, rows))),
