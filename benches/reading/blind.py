@@ -1,16 +1,19 @@
 """Blind readings: does a reader who has never seen the text get lines and identifiers off a page?
 
-    python benches/reading/blind.py make OUT --cell 9x16 --ink grey --seed 1 --readings 10
-    python benches/reading/blind.py score OUT/key.json ANSWERS.json...
+    python benches/reading/blind.py make OUT --cell 6x12 --seed 1 --pages 10
+    python benches/reading/blind.py score OUT/keys/*.json --answers OUT
 
-``make`` writes, for every reading, a folder with the pages and a list of questions (what a reader gets,
-nothing else), a checker page that shows whether the viewer scales images, and one key, which stays
-with the scorer. A page is full and as a model gets it: legend, turn bars, marks, the real page size.
+``make`` writes readings: folders with four pages, the questions and (in the first) a checker page that shows
+whether the viewer scales images. That is all a reader gets. The keys go into a folder of their own and stay with the
+scorer. A reader can be any person, program or model; it writes ``answers.json`` beside the pages.
 
-The text is code from a twenty-word vocabulary, so that no language prior helps; each reading is asked
-for ordinary lines and twelve-digit hexadecimal identifiers, each named by the comment line above it.
-Answers are a JSON object from question to text, as the reader wrote it. ``score`` counts what is
-exact, pools the rates and gives their 95 % intervals (Wilson's score interval).
+A page is full and as a model gets it: legend, turn bars, marks, the real page size. Its text is code from a
+twenty-word vocabulary, so that no language prior helps. For each page four ordinary lines and two twelve-digit
+hexadecimal identifiers are asked, each named by the comment line above it. ``score`` counts what is exact, pools the
+rates over all keys of a design and gives their 95 % intervals (Wilson's score interval).
+
+``--pitch`` sets the glyphs of a cell on a wider grid, ``--used`` leaves a share of the rows empty: trials of layouts
+that a page cannot have. They are drawn by putting the cells of a page in new places.
 """
 
 from __future__ import annotations
@@ -20,8 +23,10 @@ import json
 import random
 import sys
 from collections.abc import Iterator
-from math import sqrt
+from dataclasses import dataclass
+from math import ceil, sqrt
 from pathlib import Path
+from typing import Any
 
 from microfiche.models import find, page
 from microfiche.pages.render import Bar, Segment, draw
@@ -30,7 +35,27 @@ VOCABULARY = (
     "index queue buffer token stream cache merge parse commit layout header offset length record budget "
     "window limit price model entry"
 ).split()
-LINES, IDENTIFIERS = 4, 2
+LINES = 4
+"""Ordinary lines that are asked of a page, and half as many identifiers."""
+QUESTIONS = 24
+"""Most questions of a reading."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """How the pages are drawn: the cell, its ink, the grid it stands on, and the share of rows in use."""
+
+    cell: tuple[int, int]
+    ink: str
+    pitch: tuple[int, int]
+    used: float = 1.0
+    lines: int = LINES
+
+    def __str__(self) -> str:
+        name = f"{self.cell[0]}x{self.cell[1]} {self.ink}"
+        if self.pitch != self.cell:
+            name += f" on {self.pitch[0]}x{self.pitch[1]}"
+        return name if self.used == 1 else f"{name}, {self.used:.0%} of the rows"
 
 
 def _line(dice: random.Random) -> str:
@@ -53,12 +78,12 @@ def _line(dice: random.Random) -> str:
     )
 
 
-def _document(dice: random.Random, cells: int) -> tuple[list[Segment], dict[str, str], dict[str, str]]:
+def _document(dice: random.Random, cells: int, number: int) -> tuple[list[Segment], dict[str, str], dict[str, str]]:
     """Segments that fill so many cells, and what stands under each comment: ordinary lines, identifiers."""
     segments: list[Segment] = []
     lines: dict[str, str] = {}
     identifiers: dict[str, str] = {}
-    used, turn, part = 0, 0, 0
+    used, turn, part = 0, 20 * number, 1000 * number
     while used < cells:
         turn += 1
         segments.append(Bar(turn, dice.choice(("result ok", "assistant", "call Write"))))
@@ -74,56 +99,105 @@ def _document(dice: random.Random, cells: int) -> tuple[list[Segment], dict[str,
             text += [comment, target, *(_line(dice) for _ in range(dice.randint(4, 9)))]
         joined = "\n".join(text) + "\n"
         segments.append(joined)
-        used += len(joined) + 16
+        used += round(0.9 * len(joined))
     return segments, lines, identifiers
 
 
-def make(out: Path, cell: tuple[int, int], ink: str, seed: int, readings: int, model: str, pages: int) -> None:
-    """Write the folders of a round of readings and their key."""
-    form = page(find(model, vision=True), cell)
-    key: dict[str, dict[str, str]] = {}
-    for number in range(1, readings + 1):
-        dice = random.Random(f"{seed}/{cell}/{number}")
-        segments, lines, identifiers = _document(dice, form.capacity * pages)
-        drawn = draw(segments, cell=cell, ink=ink, width=form.width, height=form.height, grid=0)[:pages]  # type: ignore[arg-type]
-        shown = "".join(each.text for each in drawn)
-        asked = {}
-        for kind, table, count in (("line", lines, LINES), ("identifier", identifiers, IDENTIFIERS)):
-            whole = [comment for comment, target in table.items() if f"{comment}\n{target}" in shown or kind != "line"]
-            whole = [comment for comment in whole if f"{comment}\n" in shown]
-            asked |= {f"{kind} under {comment}": table[comment] for comment in dice.sample(whole, count)}
-        folder = out / f"reading-{number:02d}"
+def _page(design: Design, seed: int, number: int, model: str) -> tuple[Any, list[tuple[str, str, str]]]:
+    """One page as an image, and what is asked of it: kind, comment and truth."""
+    form = page(find(model, vision=True), design.pitch)
+    dice = random.Random(f"{seed}/{number}")
+    rows = max(2, round(form.rows * design.used))
+    segments, lines, identifiers = _document(dice, form.cols * rows, number)
+    (width, height), (wide, high) = design.cell, design.pitch
+    [first, *_] = draw(
+        segments,
+        cell=design.cell,
+        ink=design.ink,  # type: ignore[arg-type]
+        width=form.cols * width,
+        height=rows * height,
+        grid=0,
+        first=number,
+    )
+    asked = []
+    for kind, table, count in (("line", lines, design.lines), ("identifier", identifiers, design.lines // 2)):
+        shown = [comment for comment in table if f"{comment}\n" in first.text]
+        whole = [comment for comment in shown if f"{table[comment]}\n" in first.text or kind == "identifier"]
+        whole = [comment for comment in whole if table[comment] in first.text]
+        asked += [(kind, comment, table[comment]) for comment in dice.sample(whole, count)]
+    from PIL import Image
+
+    drawn = first.image().convert("L")
+    spread = Image.new("L", (form.width, round(form.height * design.used)), 255)
+    for row in range(rows):
+        for col in range(form.cols):
+            cell = drawn.crop((col * width, row * height, (col + 1) * width, (row + 1) * height))
+            spread.paste(cell, (col * wide + (wide - width) // 2, row * high + (high - height) // 2))
+    return spread, asked
+
+
+def make(out: Path, keys: Path, name: str, design: Design, seeds: list[int], pages: int, model: str) -> None:
+    """Write readings of ``pages`` pages for each seed, and their keys."""
+    wanted = [(seed, number) for seed in seeds for number in range(1, pages + 1)]
+    each = QUESTIONS // (design.lines + design.lines // 2)
+    readings = ceil(len(wanted) / each)
+    keys.mkdir(parents=True, exist_ok=True)
+    for reading in range(readings):
+        folder = out / (name if readings == 1 else f"{name}-{reading + 1}")
         folder.mkdir(parents=True, exist_ok=True)
-        for each in drawn:
-            each.save(folder / f"page-{each.number}.png")
-        _questions(folder / "questions.txt", list(asked), len(drawn))
-        key[folder.name] = asked
-    (out / "key.json").write_text(json.dumps({"cell": cell, "ink": ink, "seed": seed, "answers": key}, indent=1))
-    _checker(out / "checker.png", form.width, form.height)
-    print(f"{readings} readings of {pages} page(s) of {form.width}×{form.height} px in {out}")
+        answers: dict[str, tuple[str, str]] = {}
+        listed = []
+        for place, (seed, number) in enumerate(wanted[reading * each : (reading + 1) * each], 1):
+            image, asked = _page(design, seed, number, model)
+            image.save(folder / f"page-{place}.png")
+            for kind, comment, truth in asked:
+                answers[str(len(answers) + 1)] = kind, truth
+                listed.append(f"{len(answers)}. page-{place}.png: {kind} under `{comment}`")
+        if reading == 0:
+            _checker(folder / "checker.png", image.width, image.height)
+        _questions(folder / "questions.txt", listed, reading == 0)
+        key = {"design": str(design), "seeds": seeds, "reading": folder.name, "answers": answers}
+        (keys / f"{folder.name}.json").write_text(json.dumps(key, indent=1))
+    print(f"{readings} reading(s), {len(wanted)} page(s) of {image.width}×{image.height} px, {design}")
 
 
-def _questions(path: Path, asked: list[str], pages: int) -> None:
-    listed = "\n".join(f"- {question}" for question in asked)
+def _questions(path: Path, listed: list[str], checker: bool) -> None:
+    first = (
+        "First look at checker.png: single black and white pixels above, thin stripes of one pixel below. Say in\n"
+        '"checker" whether you make out single pixels or an even grey.\n'
+        if checker
+        else ""
+    )
+    numbered = "\n".join(listed)
     path.write_text(
-        f"The {pages} image(s) page-N.png beside this file hold one running text. Its first row is a legend that\n"
-        "explains the marks. The text holds comment lines such as `# part 12`, each on a line of its own.\n"
+        f"{first}"
+        "Each image page-N.png beside this file is a page of text. View each page whole, at its own size. Its first\n"
+        "row is a legend that explains the marks; below, the text runs on from row to row, and the mark for a line\n"
+        "break parts its lines. The text holds comment lines such as `# part 1012`, each on a line of its own.\n"
         "For each item below, give what stands there, character by character:\n"
         "- a *line* is the whole line directly after that comment line (up to the next line-break mark), with its\n"
         "  indentation as that many spaces (a white-on-black number is a count of spaces);\n"
         "- an *identifier* is the twelve hexadecimal digits in the line directly after that comment line.\n"
-        "Answer with one JSON object from the item's words to the text. Look closely; do not guess from habit.\n\n"
-        f"{listed}\n"
+        "The words repeat all over the page and no line can be guessed. Copy what is there and nothing else.\n\n"
+        "Write answers.json beside this file: one JSON object from the item's number to the text, such as\n"
+        '{"1": "        a_line(of, text)", "2": "0123456789ab"}, and under "notes" in a sentence or two what was hard\n'
+        "to make out: which marks, which characters.\n\n"
+        f"{numbered}\n"
     )
 
 
 def _checker(path: Path, width: int, height: int) -> None:
-    """A one-pixel checkerboard with a solid quarter: grey where a viewer scales it."""
+    """Single pixels above, stripes of one pixel below: even grey where a viewer scales them."""
     from PIL import Image
 
     board = Image.new("L", (width, height))
+    half = height // 2
     board.putdata(
-        [255 * ((x + y) & 1) if x < width // 2 or y < height // 2 else 0 for y in range(height) for x in range(width)]
+        [
+            255 * ((x + y) & 1 if y < half else (x if x < width // 2 else y) & 1)
+            for y in range(height)
+            for x in range(width)
+        ]
     )
     board.save(path)
 
@@ -138,37 +212,41 @@ def interval(hits: int, n: int) -> tuple[float, float]:
     return (middle - half) / (1 + z * z / n), (middle + half) / (1 + z * z / n)
 
 
-def _marks(key: dict[str, dict[str, str]], answers: dict[str, dict[str, str]]) -> Iterator[tuple[str, bool, str, str]]:
-    for reading, asked in key.items():
-        if reading not in answers:
+def _judge(kind: str, truth: str, given: str) -> Iterator[tuple[str, bool]]:
+    if kind == "identifier":
+        yield "identifiers exact", given.strip() == truth
+        return
+    yield "lines exact", given.rstrip() == truth
+    yield "text exact", given.strip() == truth.strip()
+    yield "indentation exact", len(given) - len(given.lstrip(" ")) == len(truth) - len(truth.lstrip(" "))
+
+
+def score(keys: list[Path], answers: Path) -> None:
+    """Print rates with their intervals by design, and every answer that is not exact beside the truth."""
+    tally: dict[tuple[str, str], list[int]] = {}
+    for path in keys:
+        key = json.loads(path.read_text())
+        answered = answers / key["reading"] / "answers.json"
+        if not answered.exists():
             continue
-        for question, truth in asked.items():
-            given = str(answers[reading].get(question, ""))
-            if question.startswith("identifier"):
-                yield "identifiers exact", given.strip() == truth, truth, given
-            else:
-                yield "lines exact", given.rstrip() == truth, truth, given
-                yield "text exact", given.strip() == truth.strip(), truth, given
-                space = len(given) - len(given.lstrip(" ")), len(truth) - len(truth.lstrip(" "))
-                yield "indentation exact", space[0] == space[1], truth, given
+        given = json.loads(answered.read_text())
+        print(f"{key['reading']}: {key['design']}; checker: {given.get('checker', '-')}; {given.get('notes', '')}")
+        for number, (kind, truth) in key["answers"].items():
+            answer = str(given.get(number, ""))
+            for what, right in _judge(kind, truth, answer):
+                hits = tally.setdefault((key["design"], what), [0, 0])
+                hits[0] += right
+                hits[1] += 1
+                if not right and what in ("lines exact", "identifiers exact"):
+                    print(f"  {number:>2} {truth!r}\n     {answer!r}")
+    for (design, what), (right, n) in tally.items():
+        low, high = interval(right, n)
+        print(f"{design}: {what} {right}/{n} = {right / n:.0%}, 95 % {low:.0%} to {high:.0%}")
 
 
-def score(path: Path, answered: list[Path]) -> None:
-    """Print rates with their intervals, and every answer that is not exact beside the truth."""
-    data = json.loads(path.read_text())
-    answers: dict[str, dict[str, str]] = {}
-    for each in answered:
-        answers |= json.loads(each.read_text())
-    tally: dict[str, list[int]] = {}
-    for kind, right, truth, given in _marks(data["answers"], answers):
-        hits = tally.setdefault(kind, [0, 0])
-        hits[0] += right
-        hits[1] += 1
-        if not right and kind in ("lines exact", "identifiers exact"):
-            print(f"  {truth!r}\n  {given!r}\n")
-    for kind, (hits, n) in tally.items():
-        low, high = interval(hits, n)
-        print(f"{'x'.join(map(str, data['cell']))} {data['ink']} {kind}: {hits}/{n}, 95 % {low:.0%} to {high:.0%}")
+def _size(text: str) -> tuple[int, int]:
+    width, _, height = text.partition("x")
+    return int(width), int(height)
 
 
 def main() -> int:
@@ -176,29 +254,26 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     making = commands.add_parser("make")
     making.add_argument("out", type=Path)
-    making.add_argument("--cell", default="9x16")
+    making.add_argument("--keys", type=Path, help="folder of the keys (OUT/keys)")
+    making.add_argument("--name", default="reading")
+    making.add_argument("--cell", type=_size, default=(9, 16))
+    making.add_argument("--pitch", type=_size, help="grid that the cells are set on (the cell)")
+    making.add_argument("--used", type=float, default=1.0, help="share of the rows in use")
+    making.add_argument("--lines", type=int, default=LINES, help="ordinary lines asked of a page, an even number")
     making.add_argument("--ink", default="grey", choices=("grey", "mono"))
-    making.add_argument("--seed", type=int, default=1)
-    making.add_argument("--readings", type=int, default=10)
-    making.add_argument("--pages", type=int, default=1)
+    making.add_argument("--seeds", type=int, nargs="+", default=[1])
+    making.add_argument("--pages", type=int, default=4, help="pages for each seed")
     making.add_argument("--model", default="claude-opus-5")
     scoring = commands.add_parser("score")
-    scoring.add_argument("key", type=Path)
-    scoring.add_argument("answers", type=Path, nargs="+")
+    scoring.add_argument("keys", type=Path, nargs="+")
+    scoring.add_argument("--answers", type=Path, required=True, help="folder of the readings")
     options = parser.parse_args()
     if options.command == "make":
-        width, height = map(int, options.cell.split("x"))
-        make(
-            options.out,
-            (width, height),
-            options.ink,
-            options.seed,
-            options.readings,
-            options.model,
-            options.pages,
-        )
+        design = Design(options.cell, options.ink, options.pitch or options.cell, options.used, options.lines)
+        keys = options.keys or options.out / "keys"
+        make(options.out, keys, options.name, design, options.seeds, options.pages, options.model)
     else:
-        score(options.key, options.answers)
+        score(options.keys, options.answers)
     return 0
 
 
