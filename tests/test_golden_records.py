@@ -12,7 +12,7 @@ from microfiche.auditing import FORMS
 GOLDEN = Path(__file__).parent / "data" / "golden"
 
 HEADS = {
-    "0.1": "161 e949eac311c8de8780c68256a0cd00d5a7d6af1b63a56f57c98326b2839cbe97",
+    "0.1": "159 f5388ee73a5671a1f4c868990a9ed3f7258276cb0cc9e11ec943705ed7764e15",
 }
 """The head of each, so that none is made again by mistake. That of the version in the making is made anew by
 ``tests/data/make_golden.py`` whenever what it draws or says changes on purpose."""

@@ -7,8 +7,8 @@ A trial is a name line in brackets and the lines of ``fonts/fiche.txt`` that it 
 
 Each is put into the font, the engine is built (``--build``), and ``ocr.py`` reads the corpora that the font is tuned
 on, never those that it is judged on. Printed are the edits and identifiers of each trial beside those of the font as
-it stands. ``--keep`` keeps a trial that makes fewer edits; the next ones are tried on top of it. At the end the font is what was
-kept, and built.
+it stands. ``--keep`` keeps a trial that makes fewer edits; the next ones are tried on top of it. At the end the font is
+what was kept, and built.
 """
 
 from __future__ import annotations

@@ -287,57 +287,57 @@ impl Atlas {
                 _ => continue,
             };
             atlas.require(kind, &skeleton.draw(&metrics)[0]);
+            if let TileKind::Glyph(code) = kind
+                && MARK_ALPHABET.contains(&(code as u8))
+            {
+                let metrics = if b"0123456789<>".contains(&(code as u8)) { metrics.inset() } else { metrics };
+                atlas.require(TileKind::Inverse(code as u8), &skeleton.draw(&metrics)[0]);
+            }
         }
         atlas.close_plain();
+        // Wide glyphs come last: a half of an arrow must not take the place of a line.
+        let mut wide = Vec::new();
         for skeleton in font::skeletons() {
-            if let Name::Code(code) = skeleton.name
-                && code >= 128
-            {
-                atlas.offer(code, &skeleton.draw(&metrics));
+            match skeleton.name {
+                Name::Code(code) if code >= 128 => match &skeleton.draw(&metrics)[..] {
+                    [one] => atlas.offer(code, std::slice::from_ref(one)),
+                    halves => wide.push((code, halves.to_vec())),
+                },
+                _ => {}
             }
         }
         for (code, coverage) in construct::glyphs(cell, ink) {
             atlas.offer(code, &[coverage]);
         }
+        for (code, halves) in wide {
+            atlas.offer(code, &halves);
+        }
         atlas
     }
 
-    /// Adds a mark or an ASCII glyph, with its inverse where it belongs to the mark alphabet.
+    /// Adds a mark, an ASCII glyph or an inverse character; where its pixels are taken, others like them.
     fn require(&mut self, kind: TileKind, coverage: &[u8]) {
-        let free = |levels: &[u8]| self.is_free(kind, levels);
+        let flip = if matches!(kind, TileKind::Inverse(_)) { self.ink.levels() - 1 } else { 0 };
+        let shown = |levels: &[u8]| levels.iter().map(|&level| level.abs_diff(flip)).collect::<Vec<_>>();
+        let free = |levels: &[u8]| !self.by_levels.contains_key(&shown(levels)[..]);
         if let Some(levels) = font::free_levels(coverage, self.ink, free) {
-            self.admit(kind, levels);
+            self.admit(kind, shown(&levels));
         }
     }
 
-    /// Whether nothing looks like a mark or an ASCII glyph of these levels, nor like its inverse if it has one.
-    fn is_free(&self, kind: TileKind, levels: &[u8]) -> bool {
-        let taken = |levels: &[u8]| self.by_levels.contains_key(levels);
-        let inverted = self.invert(levels);
-        !taken(levels) && (letter(kind).is_none() || !taken(&inverted) && levels != inverted)
-    }
-
-    fn invert(&self, levels: &[u8]) -> Vec<u8> {
-        let white = self.ink.levels() - 1;
-        levels.iter().map(|&level| white - level).collect()
-    }
-
-    /// Adds a mark or an ASCII glyph of these levels, with its inverse; false if something looks like it.
+    /// Adds a mark, an ASCII glyph or an inverse character of these levels; false if something looks like it.
     pub(crate) fn admit(&mut self, kind: TileKind, levels: Vec<u8>) -> bool {
-        if !self.is_free(kind, &levels) {
+        if self.by_levels.contains_key(&levels[..]) {
             return false;
         }
-        let inverted = self.invert(&levels);
         let tile = self.add(kind, levels);
         match kind {
             TileKind::Newline => self.marks.newline = tile,
             TileKind::Tab => self.marks.tab = tile,
             TileKind::Hard => self.marks.hard = tile,
             TileKind::Glyph(code) => self.ascii[code as usize] = tile,
+            TileKind::Inverse(ascii) => self.inverse[usize::from(ascii)] = tile,
             _ => {}
-        }
-        if let Some(ascii) = letter(kind) {
-            self.inverse[usize::from(ascii)] = self.add(TileKind::Inverse(ascii), inverted);
         }
         true
     }
@@ -407,13 +407,5 @@ impl Atlas {
         self.levels.extend_from_slice(&levels);
         self.by_levels.insert(levels.into_boxed_slice(), tile);
         tile
-    }
-}
-
-/// The character of the mark alphabet that a glyph shows, if it does.
-fn letter(kind: TileKind) -> Option<u8> {
-    match kind {
-        TileKind::Glyph(code) => Some(code as u8).filter(|ascii| MARK_ALPHABET.contains(ascii)),
-        _ => None,
     }
 }

@@ -57,6 +57,8 @@ enum Fit {
     Odd,
     /// The same, for three stems.
     Wide,
+    /// Wider than the body by a pixel at each side, where there is one: the O, which is told from the zero by its width.
+    Broad,
     /// The whole cell.
     Full,
     /// Two cells: the unit width is 12.
@@ -163,6 +165,7 @@ fn parse(line: &'static str, font: &[Skeleton]) -> Option<Skeleton> {
             "mid" => fit = Fit::Mid,
             "odd" => fit = Fit::Odd,
             "wide" => fit = Fit::Wide,
+            "broad" => fit = Fit::Broad,
             "full" => fit = Fit::Full,
             "double" => fit = Fit::Double,
             "::" => break,
@@ -256,6 +259,13 @@ impl Metrics {
         }
     }
 
+    /// The metrics of figures and brackets that are drawn white on black: where the body begins at the cell's edge it
+    /// begins a pixel further in, or the white would run into the white beside it.
+    pub(crate) fn inset(&self) -> Metrics {
+        let inset = if self.left == 0.0 && self.right >= 4.0 { 1.0 } else { 0.0 };
+        Metrics { left: self.left + inset, ..*self }
+    }
+
     /// The unit lines that are fixed, with the pixel their strokes are centred on.
     fn columns(&self, fit: Fit) -> [(f64, f64); 2] {
         let (w, half) = (f64::from(self.cell.width), self.pen.x / 2.0);
@@ -265,6 +275,8 @@ impl Metrics {
             Fit::Body => (self.left, self.right),
             Fit::Mid => (self.left + odd / 2.0, self.right + odd / 2.0),
             Fit::Odd | Fit::Wide => (self.left, self.right + odd),
+            Fit::Broad if self.left == 0.0 => (self.left, self.right),
+            Fit::Broad => (self.left - 1.0, (self.right + 1.0).min(w)),
             Fit::Full => (0.0, w),
             Fit::Double => return [(0.0, half), (12.0, 2.0 * w - half)],
         };

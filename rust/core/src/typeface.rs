@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
-use crate::atlas::{Atlas, Cell, Glyph, Ink, Tile, TileKind};
+use crate::atlas::{Atlas, Cell, Glyph, Ink, MARK_ALPHABET, Tile, TileKind};
 use crate::font;
 use crate::grammar::{self, Segment};
 
@@ -22,6 +22,8 @@ const MAGIC: &[u8] = b"microfiche atlas 1\n";
 const NEWLINE: u32 = 0x11_0000;
 const TAB: u32 = 0x11_0001;
 const HARD: u32 = 0x11_0002;
+/// The number of an inverse character, less its ASCII.
+const INVERSE: u32 = 0x11_0100;
 /// Set on the number of a glyph of two cells.
 const WIDE: u32 = 1 << 31;
 const LAST: u32 = 0x10_FFFF;
@@ -82,6 +84,9 @@ impl Typeface {
             [(TileKind::Newline, marks.newline), (TileKind::Tab, marks.tab), (TileKind::Hard, marks.hard)]
         {
             typeface.base.admit(kind, atlas.levels(tile).to_vec());
+        }
+        for ascii in alphabet() {
+            typeface.base.admit(TileKind::Inverse(ascii), atlas.levels(atlas.inverse(ascii)).to_vec());
         }
         for code in 0x21..0x7F {
             if let Some(Glyph::One(tile)) = atlas.glyph(code) {
@@ -289,7 +294,8 @@ impl Typeface {
     /// The typeface as bytes, the same for the same glyphs: [`Typeface::from_bytes`] reads them.
     ///
     /// Behind the head, for each glyph its number (four bytes, the highest first) and its levels, the leftmost and
-    /// topmost in the highest bits, filled up with zeros to whole bytes: the marks, ASCII, then all others, each by number.
+    /// topmost in the highest bits, filled up with zeros to whole bytes: the marks, inverse characters, ASCII, then all others,
+    /// each by number.
     pub fn to_bytes(&self) -> Vec<u8> {
         let (cell, ink) = (self.cell(), self.ink());
         let mut bytes = MAGIC.to_vec();
@@ -305,6 +311,9 @@ impl Typeface {
         let marks = self.base.marks();
         for (number, tile) in [(NEWLINE, marks.newline), (TAB, marks.tab), (HARD, marks.hard)] {
             put(number, self.base.levels(tile));
+        }
+        for ascii in alphabet() {
+            put(INVERSE + u32::from(ascii), self.base.levels(self.base.inverse(ascii)));
         }
         for code in 0x21..0x7F {
             if let Some(Glyph::One(tile)) = self.base.glyph(code) {
@@ -328,7 +337,8 @@ impl Typeface {
         let cell = Cell::new(width.into(), height.into()).map_err(|_| bad.clone())?;
         let ink = [Ink::Grey, Ink::Mono].into_iter().find(|ink| ink.bits() == bits).ok_or(bad)?;
         let mut typeface = Typeface::empty(cell, ink);
-        let (mut marks, mut before) = ([NEWLINE, TAB, HARD].into_iter(), None);
+        let inverse = alphabet().map(|ascii| INVERSE + u32::from(ascii));
+        let (mut marks, mut before) = ([NEWLINE, TAB, HARD].into_iter().chain(inverse), None);
         while let Some((number, data)) = rest.split_first_chunk() {
             let number = u32::from_be_bytes(*number);
             let code = number & !WIDE;
@@ -348,6 +358,10 @@ impl Typeface {
                     NEWLINE => marks.next() == Some(number) && typeface.base.admit(TileKind::Newline, levels),
                     TAB => marks.next() == Some(number) && typeface.base.admit(TileKind::Tab, levels),
                     HARD => marks.next() == Some(number) && typeface.base.admit(TileKind::Hard, levels),
+                    INVERSE.. if number & WIDE == 0 => {
+                        marks.next() == Some(number)
+                            && typeface.base.admit(TileKind::Inverse((number - INVERSE) as u8), levels)
+                    }
                     0x21..0x7F => in_order && typeface.base.admit(TileKind::Glyph(code), levels),
                     _ => in_order && (0x80..=LAST).contains(&code) && typeface.take(code, levels),
                 };
@@ -367,6 +381,11 @@ impl Typeface {
         }
         Ok(typeface)
     }
+}
+
+/// The characters of marks by number.
+fn alphabet() -> impl Iterator<Item = u8> {
+    (0x21..0x7F).filter(|ascii| MARK_ALPHABET.contains(ascii))
 }
 
 /// Coverage scaled to another size: each pixel is the mean of the area that it stands on.

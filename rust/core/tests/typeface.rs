@@ -68,21 +68,21 @@ fn only_what_can_be_told_apart_is_drawn() {
     assert!(!offer(&mut typeface, 0x61, &pattern(9, 1)), "ASCII is the font's");
     assert!(!offer(&mut typeface, 0x11_0000, &pattern(9, 1)), "no code point");
     assert!(!offer(&mut typeface, 0x4E00, &[255; 5]), "neither one cell nor two");
-    assert!(offer(&mut typeface, 0x400, &pattern(9, 1)));
-    assert!(!offer(&mut typeface, 0x400, &pattern(10, 1)), "is there already");
-    assert!(offer(&mut typeface, 0x401, &pattern(9, 1)), "a pixel tells it from another");
+    assert!(offer(&mut typeface, 0x500, &pattern(9, 1)));
+    assert!(!offer(&mut typeface, 0x500, &pattern(10, 1)), "is there already");
+    assert!(offer(&mut typeface, 0x501, &pattern(9, 1)), "a pixel tells it from another");
     assert!(offer(&mut typeface, 0x4E01, &pattern(9000, 2)));
     assert!(offer(&mut typeface, 0x4E02, &pattern(9000, 2)), "a pixel tells it from another");
     // Ink in one half: one cell.
     assert!(offer(&mut typeface, 0x3001, &coverage(2, |x, y| x < 3 && y == 13)));
     assert_eq!(
-        [0x400, 0x4E01, 0x3001, 0x20, 0x4E03].map(|code| typeface.cells(code)),
+        [0x500, 0x4E01, 0x3001, 0x20, 0x4E03].map(|code| typeface.cells(code)),
         [Some(1), Some(2), Some(1), Some(1), None]
     );
     let half: Vec<u8> = pattern(9000, 2).chunks(14).flat_map(|row| &row[..7]).copied().collect();
-    assert!(offer(&mut typeface, 0x402, &half), "a pixel tells it from half of a wide glyph");
+    assert!(offer(&mut typeface, 0x502, &half), "a pixel tells it from half of a wide glyph");
     let typeface = Arc::new(typeface);
-    let text = "\u{400}\u{401}\u{402}\u{4E01}\u{401}\u{4E02}";
+    let text = "\u{500}\u{501}\u{502}\u{4E01}\u{501}\u{4E02}";
     assert_eq!(read(&draw(text, &typeface), &typeface), Ok(vec![Piece::Text(text.into())]));
 }
 
