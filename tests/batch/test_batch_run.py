@@ -197,9 +197,7 @@ def test_duplicate_names_have_their_own_pages(tmp_path: Path, monkeypatch: pytes
     }
 
 
-def test_a_process_that_dies_costs_one_session(
-    sessions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_that_dies_costs_one_session(sessions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sent = worker.Worker.draw
 
     def dying(self: worker.Worker, key: Key, folder: Path) -> Any:

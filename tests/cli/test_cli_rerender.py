@@ -64,9 +64,7 @@ def test_what_cannot_be_read_is_named_and_the_exit_code_says_so(run: Run, archiv
     assert summary.endswith("; 2 not drawn")
 
 
-def test_without_pyarrow_the_manifest_is_json_lines(
-    run: Run, archive: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_pyarrow_the_manifest_is_json_lines(run: Run, archive: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "pyarrow" else found(name))
     assert run("rerender", archive, "--model", MODEL, "--out", "out", "--jobs", 1).code == 0

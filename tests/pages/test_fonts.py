@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import struct
+import sys
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from microfiche.errors import BadInput, PlanMismatch
+from microfiche.errors import BadInput, MicroficheError, PlanMismatch
 from microfiche.pages import atlas as atlases
 from microfiche.pages import fonts
 from microfiche.pages.atlas import Atlas
@@ -257,6 +258,15 @@ def test_fonts_are_drawn_from_several_threads(tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         drawn = list(pool.map(lambda width: fonts.atlas_for(path, (width, 16), "grey").digest, range(6, 14)))
     assert drawn == expected
+
+
+def test_without_freetype_only_hex_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outlines, bits = write_ttf(tmp_path / "a.ttf", HAN), write_hex(tmp_path / "b.hex", HAN)
+    monkeypatch.setitem(sys.modules, "freetype", None)
+    fonts._read.cache_clear()
+    with pytest.raises(MicroficheError, match="freetype-py is not installed"):
+        render(HAN, cell=CELL, font=outlines)
+    assert not render(HAN, cell=CELL, font=bits, width=700, height=300)[0].escapes
 
 
 def test_a_faulty_hex_file_names_its_line(tmp_path: Path) -> None:

@@ -256,6 +256,9 @@ mod _core {
     fn read_error(error: core::ReadError, place: String) -> PyErr {
         let cure = match error {
             core::ReadError::Png(_) => "give a PNG file",
+            core::ReadError::NoGlyph(_) | core::ReadError::HalfGlyph(_) => {
+                "give pages that this package drew, unscaled and whole, and the font if they were drawn with another"
+            }
             core::ReadError::TooLong(..) => "raise the limit if the page is to be trusted",
             _ => "give pages that this package drew, unscaled and whole",
         };
