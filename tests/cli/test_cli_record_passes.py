@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -52,8 +53,8 @@ def test_what_fills_the_window_adds_up_and_records_nothing(
 
 def test_context_is_a_table_for_people(run: Run, work: Path) -> None:
     text = run("context", work, "--model", MODEL, "--budget", "20k").text
-    rows = {line.split("  ")[0]: line.split() for line in text.splitlines() if line.endswith("%")}
-    numbers = {name: int(row[-2].replace(",", "")) for name, row in rows.items()}
+    rows = re.findall(r"^(\w[\w ]*?) +([\d,]+) +[\d.]+%", text, re.MULTILINE)
+    numbers = {name: int(number.replace(",", "")) for name, number in rows}
     assert numbers.pop("budget") == 20_000 == sum(numbers.values())
     assert "the next call makes a pass first" in text
 

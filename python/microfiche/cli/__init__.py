@@ -19,6 +19,7 @@ from .bench import bench
 from .branches import branch, checkpoint, fork, pin, pins, rewind, undo, unpin
 from .compact import compact
 from .completion import completion
+from .demo import demo
 from .files import examples, plain
 from .fonts import fonts
 from .history import import_, log, search, show, tree
@@ -112,4 +113,4 @@ main.add_section("Keep a record", import_, log, show, search, tree)
 main.add_section("Steer a record", branch, fork, checkpoint, rewind, undo, pin, unpin, pins)
 main.add_section("Contexts of a record", context, shake, retry)
 main.add_section("Look and prove", view_, verify, audit, export, backup)
-main.add_section("This program", completion)
+main.add_section("This program", demo, completion)

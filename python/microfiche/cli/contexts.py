@@ -46,13 +46,8 @@ def deliver(
 
     ``closing`` is a line for people at the end, ``more`` fields of the JSON.
     """
-    files: dict[str, bytes] = {}
+    files = files_of(context) if out is not None else {}
     if out is not None:
-        pages = zip(series("page", (page.number for page in context.pages)), context.pages, strict=True)
-        contents = {"context.json": _encode(context.request), **{name: page.png for name, page in pages}}
-        contents["plan.json"] = context.plan.to_json().encode("ascii")
-        names = [*contents, RECEIPT]
-        files = {RECEIPT: _encode({**context.receipt.to_dict(), "files": names}, indent=1), **contents}
         write_all(out, files, _written_before(out))
 
     if as_json:
@@ -68,6 +63,15 @@ def deliver(
         click.echo(closing)
     if context.receipt.violations:
         ctx.exit(3)
+
+
+def files_of(context: Context) -> dict[str, bytes]:
+    """The files of a context, the receipt first: it names the others."""
+    pages = zip(series("page", (page.number for page in context.pages)), context.pages, strict=True)
+    contents = {"context.json": _encode(context.request), **{name: page.png for name, page in pages}}
+    contents["plan.json"] = context.plan.to_json().encode("ascii")
+    names = [*contents, RECEIPT]
+    return {RECEIPT: _encode({**context.receipt.to_dict(), "files": names}, indent=1), **contents}
 
 
 def _written_before(out: Path) -> list[str]:

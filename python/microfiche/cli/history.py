@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich.cells import cell_len
 
 from microfiche import formats
 from microfiche.auditing import FORMS, audit
@@ -36,6 +37,7 @@ from .record import (
     picked,
     record_argument,
     room,
+    styled,
     wait_option,
     waiting,
 )
@@ -150,12 +152,19 @@ def log(record: Path, name: str | None, last: int | None, everything: bool, as_j
             click.echo(_line(entry, f"{entry.id:>{digits}} {turn:>{turns}}  "))
 
 
+_COLOURS = {"user": "green", "assistant": "cyan"}
+_EVENTS = {"failure": "red", "interruption": "red", "label_loss": "red", "compaction": "yellow", "undo": "yellow"}
+
+
 def _line(entry: Entry, front: str) -> str:
     if entry.kind == "message" and entry.message is not None:
-        front += f"{entry.message.role:<9}  "
-        return front + fitted(gist(entry.message), room() - len(front))
+        role = entry.message.role
+        said = fitted(gist(entry.message), room() - len(front) - 11)
+        return f"{styled(front, dim=True)}{styled(f'{role:<9}', fg=_COLOURS.get(role))}  {said}"
     told = f"{marker(entry)}: {gist(entry.message)}" if entry.message is not None else marker(entry)
-    return f"{front}── {fitted(told, room() - len(front) - 6)} ──"
+    return styled(front, dim=True) + styled(
+        f"── {fitted(told, room() - len(front) - 6)} ──", fg=_EVENTS.get(entry.kind)
+    )
 
 
 @click.command(epilog=examples("microfiche show work.mf 12", "microfiche show work.mf --removed 130"))
@@ -292,6 +301,25 @@ def tree(record: Path, name: str | None, as_json: bool) -> None:
                 click.echo(line)
 
 
+_LEAST = 14
+"""Cells below which the beginning of a text says nothing."""
+
+
+def _quoted(asked: str, answered: str, left: int) -> str:
+    """What was asked and answered, in so many cells: both if both have room, else what was asked."""
+    said = [each for each in (asked, answered) if each]
+    each = (left - 4 * (len(said) - 1)) // max(len(said), 1) - 2
+    if each < _LEAST:
+        said, each = said[:1], left - 2
+    if not said or each < _LEAST:
+        return ""
+    shown = [fitted(text, each) for text in said]
+    if len(said) == 2:  # what one does not need the other may have
+        shown[1] = fitted(said[1], left - 8 - cell_len(shown[0]))
+        shown[0] = fitted(said[0], left - 8 - cell_len(shown[1]))
+    return "  " + " -> ".join(f'"{text}"' for text in shown)
+
+
 def _drawn(chat: Conversation, forks: Sequence[Entry]) -> Iterator[str]:
     """The way to the tip (where it is elsewhere, to the newest leaf) in one column, what branches off beside it."""
     marks: dict[int | None, list[str]] = {}
@@ -307,13 +335,15 @@ def _drawn(chat: Conversation, forks: Sequence[Entry]) -> Iterator[str]:
         tip = "  <- tip" if end.id == chat.tip else ""
         turns = f"turns {begin.turn}-{end.turn}" if begin.turn != end.turn else f"turn {begin.turn}"
         ids = f"entries {begin.id}-{end.id}" if begin.id != end.id else f"entry {begin.id}"
-        said = " -> ".join(f'"{fitted(each, 60)}"' for each in (stretch.asked, stretch.answered) if each)
-        yield f"{first}● {fitted(f'{turns}, {ids}  {said}', room() - len(first) - 2 - len(tip))}{tip}"
+        left = room() - len(first) - 2 - len(tip)
+        head = fitted(f"{turns}, {ids}", left)
+        said = _quoted(stretch.asked, stretch.answered, left - len(head) - 2)
+        yield f"{first}● {styled(head, bold=stretch.current)}{said}{styled(tip, fg='green', bold=True)}"
         below = rest + ("│   " if stretch.branches else "    ")
         for node in stretch.nodes:
             told = [f"entry {node.id}: {node.what}"] if node.what else []
             for line in (*told, *marks.get(node.id, ())):
-                yield below + fitted(line, room() - len(below))
+                yield below + styled(fitted(line, room() - len(below)), dim=True)
         main = next((each for each in stretch.branches if each.current), None)
         if stretch.branches and main is None:
             main = stretch.branches[-1]

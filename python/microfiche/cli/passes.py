@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,9 @@ from microfiche.transfer import imported_with, standing_options
 from microfiche.views.window import composition
 
 from .contexts import deliver, tokens
-from .files import Target, examples, font_option, plain, print_table, read_bytes, table
+from .files import Target, examples, font_option, read_bytes
 from .progress import working
-from .record import emit, json_option, name_option, opened, picked, record_argument, wait_option
+from .record import emit, fitted, json_option, name_option, opened, picked, record_argument, room, styled, wait_option
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +136,24 @@ _ROWS = {
 }
 
 
+_BAR = 30
+_FILLS = "▏▎▍▌▋▊▉█"
+
+
+def _filled(spent: dict[str, int], free: int, budget: int) -> Iterator[str]:
+    """A line for each thing that fills the window, with a bar where the terminal has room for one."""
+    rows = [(_ROWS[kind], number) for kind, number in spent.items() if number or kind not in ("summaries", "learnt")]
+    widest = max(len(label) for label, _ in rows)
+    numbers = max(len(f"{budget:,}"), len(f"{free:,}"))
+    left = room() - numbers - 9
+    bar = min(_BAR, left - widest - 2)
+    for label, number in [*rows, ("free", free), ("budget", budget)]:
+        eighths = min(max(round(8 * bar * number / budget), 0), 8 * bar)
+        drawn = "█" * (eighths // 8) + (_FILLS[eighths % 8 - 1] if eighths % 8 else "")
+        shown = f"  {styled(drawn, fg='green' if label == 'free' else 'cyan')}" if drawn and label != "budget" else ""
+        yield f"{fitted(label, left):<{min(widest, left)}} {number:>{numbers},} {number / budget:>7.1%}{shown}"
+
+
 @click.command(
     epilog=examples(
         "microfiche context work.mf --model claude-opus-5", "microfiche context work.mf --model claude-opus-5 --json"
@@ -165,14 +183,10 @@ def context(record: Path, name: str | None, as_json: bool, **asked: Any) -> None
         emit({**told, "budget": budget, "tokens": made.tokens, "spent": spent, "free": budget - made.tokens,
               "pages": len(made.pages), "pass_due": pass_due})  # fmt: skip
         return
-    click.echo(plain(f"{chat.name} for {made.receipt.model} ({made.receipt.format}), budget {budget:,} tokens"))
+    click.echo(fitted(f"{chat.name} for {made.receipt.model} ({made.receipt.format}), budget {budget:,} tokens"))
     click.echo()
-    rows = table(_="left", tokens="right", share="right")
-    for kind, number in [*spent.items(), ("free", budget - made.tokens)]:
-        if number or kind not in ("summaries", "learnt"):
-            rows.add_row(_ROWS.get(kind, kind), f"{number:,}", f"{number / budget:.1%}")
-    rows.add_row("budget", f"{budget:,}", "100.0%")
-    print_table(rows)
+    for line in _filled(spent, budget - made.tokens, budget):
+        click.echo(line)
     if pass_due:
         click.echo("\nOver the threshold: the next call makes a pass first. This is the context after it.")
 

@@ -149,3 +149,10 @@ def fitted(text: str, left: int | None = None) -> str:
     if cell_len(line) <= left and len(text) <= 4 * left + 200:
         return line
     return set_cell_size(line, left - 1).rstrip() + "…"
+
+
+def styled(text: str, **style: Any) -> str:
+    """A text in the colours of a terminal, where there is one that wants them (https://no-color.org)."""
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return text
+    return click.style(text, **style)
