@@ -16,19 +16,25 @@ from microfiche.pages.render import draw
 from PIL import Image, ImageDraw, ImageFont
 from samples import code, session, session_lines
 
-SHAPES = {"5x8 mono": ((5, 8), "mono"), "6x12 grey": ((6, 12), "grey"), "9x16 grey": ((9, 16), "grey")}
+SHAPES = {
+    "5x8 mono": ((5, 8), "mono"),
+    "6x12 grey": ((6, 12), "grey"),
+    "9x16 grey": ((9, 16), "grey"),
+    "9x16 mono": ((9, 16), "mono"),
+}
 PAGE = {"width": 1568, "height": 784}
 
 
 @pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("level", ["fastest", "default"])
 @pytest.mark.parametrize("characters", [12_000, 100_000, 1_000_000, 10_000_000])
-def test_text_to_pages(benchmark: Any, characters: int, shape: str) -> None:
+def test_text_to_pages(benchmark: Any, characters: int, level: str, shape: str) -> None:
     """One thread, one string, PNG files out."""
     cell, ink = SHAPES[shape]
     text = code(characters)
     rounds = 3 if characters > 1_000_000 else 15
     pages = benchmark.pedantic(
-        lambda: draw([text], cell=cell, ink=ink, threads=1, **PAGE), rounds=rounds, warmup_rounds=1
+        lambda: draw([text], cell=cell, ink=ink, level=level, threads=1, **PAGE), rounds=rounds, warmup_rounds=1
     )
     benchmark.extra_info["pages"] = len(pages)
     benchmark.extra_info["bytes"] = sum(len(page.png) for page in pages)
@@ -61,15 +67,17 @@ class Glyphs(ImageFont.ImageFont):
         self.font = Image.core.font(blank.im, packed)
 
 
-@pytest.mark.parametrize("drawer", ["microfiche", "pillow"])
+@pytest.mark.parametrize("drawer", ["fastest", "default", "pillow"])
 @pytest.mark.parametrize("cell", [(5, 8), (9, 16)], ids=["5x8", "9x16"])
 def test_against_pillow(benchmark: Any, cell: tuple[int, int], drawer: str) -> None:
     """The same grid of the same glyphs, black on white at 1 bit, saved as PNG: one full 1568×1568 page."""
     columns, rows = 1568 // cell[0], 1568 // cell[1]
     body = "".join(each for each in code(columns * rows * 2) if "!" <= each <= "~")[: columns * (rows - 1)]
-    if drawer == "microfiche":
+    if drawer != "pillow":
         result = benchmark.pedantic(
-            lambda: draw([body], cell=cell, ink="mono", width=1568, height=1568, threads=1), rounds=30, warmup_rounds=2
+            lambda: draw([body], cell=cell, ink="mono", width=1568, height=1568, level=drawer, threads=1),
+            rounds=100,
+            warmup_rounds=2,
         )
         assert len(result) == 1
         return
@@ -146,6 +154,24 @@ def test_peak_memory() -> None:
     run = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     before, after = map(int, run.stdout.split())
     print(f"\npeak memory: {before / 1024:.0f} MB with the session read, {after / 1024:.0f} MB after the pass")
+
+
+def test_peak_memory_of_drawing() -> None:
+    """Peak memory of drawing 10M characters in a process of its own, beside its input and output (Linux)."""
+    program = (
+        "import sys; sys.path.insert(0, 'benches')\n"
+        "from microfiche.pages.render import draw\n"
+        "from samples import code\n"
+        "def peak(): return int(next(l for l in open('/proc/self/status') if l.startswith('VmHWM')).split()[1])\n"
+        "text = code(1_000_000) * 10\n"
+        "draw(['x'], cell=(9, 16), width=1568, height=784)\n"
+        "before = peak()\n"
+        "pages = draw([text], cell=(9, 16), width=1568, height=784)\n"
+        "print(before, peak(), sum(len(page.png) + len(page.text) for page in pages))"
+    )
+    run = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    before, after, output = map(int, run.stdout.split())
+    print(f"\ndrawing 10M characters: {(after - before) / 1024 - output / 2**20:.0f} MiB above input and output")
 
 
 def test_import_time() -> None:
