@@ -42,6 +42,7 @@ def sound(wire: str) -> list[Any]:
 @pytest.mark.parametrize("wire", builders.WIRES)
 @pytest.mark.parametrize("model", [*OWN_MODEL.values(), "nobody-knows-1"])
 def test_under_budget_the_very_same_messages_come_back(wire: str, model: str) -> None:
+    """Kind: far below every limit, results at the end were deleted without a word."""
     messages = sound(wire)
     before = copy.deepcopy(messages)
     fit = mf.compact(messages, model=model, budget=100_000, format=wire)

@@ -131,6 +131,7 @@ def test_forced_bytes_take_tools_first_then_the_users_oldest_and_the_newest_mess
 
 
 def test_pages_and_pictures_count_together() -> None:
+    """Kind: 25 standing pages and one new screenshot, and the limits of a request of many images are broken."""
     story = Story().user("go")
     for at in range(110):
         story.uses(("read_file", {"path": f"{at}.py"}, code(at, 9_000)))

@@ -71,6 +71,7 @@ def same_prefix(plan: mf.Plan, fit: mf.Context, before: list[str], lines: list[s
 
 @pytest.mark.parametrize("places", [(), (0, -1, -3, -5), (-1, -3, -5, -7), (0, -1)])
 def test_one_mark_on_the_last_full_page_and_four_in_all(places: tuple[int, ...]) -> None:
+    """Kind: no cache mark behind the boundary of a compaction, so that the stable middle was billed on every turn."""
     story = builders.growing(2, 40)
     messages = story.native("anthropic")
     marked = {"type": "ephemeral"}

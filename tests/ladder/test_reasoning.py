@@ -136,7 +136,7 @@ def test_reasoning_leaves_before_pages_are_drawn_and_only_if_it_must() -> None:
 
 
 def test_items_lose_the_ids_that_stand_or_fall_with_their_reasoning() -> None:
-    """OpenAI: "was provided without its required 'reasoning' item" for an item that the server knows by its id."""
+    """Kind: "was provided without its required 'reasoning' item", for an item that the server knows by its id."""
     items: list[dict[str, Any]] = []
     for at in range(8):
         items += [

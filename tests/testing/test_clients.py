@@ -201,9 +201,11 @@ def summarised(summarize: Any) -> mf.Context:
 
 @pytest.mark.parametrize(("wire", "model"), ASKED)
 def test_official_clients_summarise(wire: str, model: str, http: httpx2.Client) -> None:
+    """Kind: the call for a summary takes over a budget of thinking larger than its max_tokens, and is refused."""
     with Judge(script=[ANSWER] * 4) as judge:
         fit = summarised(clients.summarizer(client(wire, judge, http), model))
         assert 1 <= fit.receipt.summary_calls == len(judge.requests) and fit.plan.summaries
+        assert "budget_tokens" not in str(judge.requests)
         assert "file 3 was read" in str(fit.messages) and not fit.receipt.omitted_turns
 
 

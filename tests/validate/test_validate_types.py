@@ -72,6 +72,7 @@ def test_answers_as_the_clients_give_them_are_judged_as_what_is_sent() -> None:
 def test_what_was_mended_is_sound_by_the_vendors_types(
     provider: str, rule: str, name: str, change: Callable[[Any, Any], Any], judges: dict[str, Callable[[Any], Any]]
 ) -> None:
+    """Kind: a repair written for types of parts that no host has, which never did anything."""
     body = copy.deepcopy(BODIES[provider]())
     change(body, body[KEYS[provider]])
     mended, _ = repair(body, provider)

@@ -9,8 +9,12 @@ _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _BARE_MARKERS = frozenset({0x01, *range(0xD0, 0xD9)})
 
 
+KINDS = ("image/png", "image/jpeg", "image/gif", "image/webp")
+"""The media types whose headers are known here."""
+
+
 def media_type(data: bytes) -> str:
-    """The media type that the first bytes tell, ``""`` if they tell none of PNG, JPEG, GIF and WebP."""
+    """The media type that the first bytes tell, one of :data:`KINDS`, ``""`` if they tell none of them."""
     if data.startswith(_PNG):
         return "image/png"
     if data.startswith(b"\xff\xd8\xff"):
@@ -34,6 +38,11 @@ def size(data: bytes) -> tuple[int, int]:
         case "image/webp":
             return _webp(data)
     return 0, 0
+
+
+def is_torn(data: bytes) -> bool:
+    """Whether the end of a PNG is missing: the chunk ``IEND`` (PNG, third edition, section 11.2.5)."""
+    return data.startswith(_PNG) and b"IEND" not in data
 
 
 def _big(data: bytes, at: int, width: int) -> tuple[int, int]:

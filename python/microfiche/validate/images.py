@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from microfiche.formats.images import KINDS, is_torn, size
 from microfiche.formats.images import media_type as shown_type
-from microfiche.formats.images import size
 from microfiche.validate.draft import Draft, Object
 
 
@@ -60,7 +60,7 @@ def check(draft: Draft, pictures: Sequence[Picture], *, strict_type: bool, any_k
     """Judge every image, then their number.
 
     ``strict_type``: the declared media type must be the one the bytes show. ``any_kind``: the
-    provider reads kinds whose headers are not known here, so that unknown bytes are no fault.
+    provider reads kinds whose headers are not known here, so that unknown bytes declared as such are no fault.
     """
     kept = [picture for picture in pictures if _sound(draft, picture, strict_type, any_kind)]
     limits = draft.limits
@@ -137,7 +137,7 @@ def _sound(draft: Draft, picture: Picture, strict_type: bool, any_kind: bool) ->
                 "base64 written in its standard form",
             )
     seen = shown_type(raw) or None
-    if not raw or (seen is None and not any_kind):
+    if not raw or (seen is None and (not any_kind or picture.media_type in KINDS)):
         return not _drop(draft, "image-data", picture, "the data is no image of a known kind", "encode the image again")
     if seen is not None and strict_type and seen != picture.media_type and picture.retype is not None:
         picture.retype(seen)
@@ -155,6 +155,8 @@ def _sound(draft: Draft, picture: Picture, strict_type: bool, any_kind: bool) ->
         what = f"{picture.weight:,} characters of base64, the limit is {limits.image_bytes:,}"
         return not _drop(draft, "image-too-large", picture, what, "make it smaller")
     picture.width, picture.height = size(raw)
+    if seen is not None and (not (picture.width and picture.height) or is_torn(raw)):
+        return not _drop(draft, "image-data", picture, "the image is torn", "encode the image again")
     return True
 
 
