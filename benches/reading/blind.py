@@ -22,19 +22,16 @@ import argparse
 import json
 import random
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
-from math import ceil, sqrt
+from math import ceil
 from pathlib import Path
 from typing import Any
 
 from microfiche.models import find, page
-from microfiche.pages.render import Bar, Segment, draw
+from microfiche.pages.render import draw
+from microfiche.reading.documents import Question, document
+from microfiche.reading.score import Tally, judge
 
-VOCABULARY = (
-    "index queue buffer token stream cache merge parse commit layout header offset length record budget "
-    "window limit price model entry"
-).split()
 LINES = 4
 """Ordinary lines that are asked of a page, and half as many identifiers."""
 QUESTIONS = 24
@@ -58,60 +55,15 @@ class Design:
         return name if self.used == 1 else f"{name}, {self.used:.0%} of the rows"
 
 
-def _line(dice: random.Random) -> str:
-    """One ordinary line of code, 30 to 80 characters, indented by 0 to 16 spaces."""
-    word = lambda: dice.choice(VOCABULARY)  # noqa: E731
-    name = lambda: "_".join(word() for _ in range(dice.randint(1, 3)))  # noqa: E731
-    indent = " " * (4 * dice.randint(0, 4))
-    return (
-        indent
-        + dice.choice(
-            (
-                lambda: f"{name()} = {name()}({name()}, {name()})",
-                lambda: f"if {name()} < {name()} and not {name()}:",
-                lambda: f"for {word()} in {name()}.{word()}({name()}):",
-                lambda: f'{name()}["{word()}"] = {name()} - {dice.randint(0, 999)}',
-                lambda: f"return {name()}.{word()}({name()})[{dice.randint(0, 99)}]",
-                lambda: f"{name()}.{word()}({name()}={name()}, {word()}={dice.randint(0, 99)})",
-            )
-        )()
-    )
-
-
-def _document(dice: random.Random, cells: int, number: int) -> tuple[list[Segment], dict[str, str], dict[str, str]]:
-    """Segments that fill so many cells, and what stands under each comment: ordinary lines, identifiers."""
-    segments: list[Segment] = []
-    lines: dict[str, str] = {}
-    identifiers: dict[str, str] = {}
-    used, turn, part = 0, 20 * number, 1000 * number
-    while used < cells:
-        turn += 1
-        segments.append(Bar(turn, dice.choice(("result ok", "assistant", "call Write"))))
-        text = []
-        for _ in range(dice.randint(2, 4)):
-            part += 1
-            comment = f"# part {part}"
-            if dice.random() < 0.3:
-                identifiers[comment] = f"{dice.getrandbits(48):012x}"
-                target = f'{dice.choice(VOCABULARY)}_id = "{identifiers[comment]}"'
-            else:
-                lines[comment] = target = _line(dice)
-            text += [comment, target, *(_line(dice) for _ in range(dice.randint(4, 9)))]
-        joined = "\n".join(text) + "\n"
-        segments.append(joined)
-        used += round(0.9 * len(joined))
-    return segments, lines, identifiers
-
-
 def _page(design: Design, seed: int, number: int, model: str) -> tuple[Any, list[tuple[str, str, str]]]:
     """One page as an image, and what is asked of it: kind, comment and truth."""
     form = page(find(model, vision=True), design.pitch)
     dice = random.Random(f"{seed}/{number}")
     rows = max(2, round(form.rows * design.used))
-    segments, lines, identifiers = _document(dice, form.cols * rows, number)
+    made = document(dice, form.cols * rows, number, decisions=False)
     (width, height), (wide, high) = design.cell, design.pitch
     [first, *_] = draw(
-        segments,
+        made.segments,
         cell=design.cell,
         ink=design.ink,  # type: ignore[arg-type]
         width=form.cols * width,
@@ -120,7 +72,8 @@ def _page(design: Design, seed: int, number: int, model: str) -> tuple[Any, list
         first=number,
     )
     asked = []
-    for kind, table, count in (("line", lines, design.lines), ("identifier", identifiers, design.lines // 2)):
+    tables = (("line", made.lines, design.lines), ("identifier", made.identifiers, design.lines // 2))
+    for kind, table, count in tables:
         shown = [comment for comment in table if f"{comment}\n" in first.text]
         whole = [comment for comment in shown if f"{table[comment]}\n" in first.text or kind == "identifier"]
         whole = [comment for comment in whole if table[comment] in first.text]
@@ -202,28 +155,9 @@ def _checker(path: Path, width: int, height: int) -> None:
     board.save(path)
 
 
-def interval(hits: int, n: int) -> tuple[float, float]:
-    """Wilson's 95 % score interval of a rate."""
-    if not n:
-        return 0.0, 1.0
-    z, rate = 1.959964, hits / n
-    middle = rate + z * z / (2 * n)
-    half = z * sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
-    return (middle - half) / (1 + z * z / n), (middle + half) / (1 + z * z / n)
-
-
-def _judge(kind: str, truth: str, given: str) -> Iterator[tuple[str, bool]]:
-    if kind == "identifier":
-        yield "identifiers exact", given.strip() == truth
-        return
-    yield "lines exact", given.rstrip() == truth
-    yield "text exact", given.strip() == truth.strip()
-    yield "indentation exact", len(given) - len(given.lstrip(" ")) == len(truth) - len(truth.lstrip(" "))
-
-
 def score(keys: list[Path], answers: Path) -> None:
     """Print rates with their intervals by design, and every answer that is not exact beside the truth."""
-    tally: dict[tuple[str, str], list[int]] = {}
+    tallies: dict[str, Tally] = {}
     for path in keys:
         key = json.loads(path.read_text())
         answered = answers / key["reading"] / "answers.json"
@@ -233,15 +167,13 @@ def score(keys: list[Path], answers: Path) -> None:
         print(f"{key['reading']}: {key['design']}; checker: {given.get('checker', '-')}; {given.get('notes', '')}")
         for number, (kind, truth) in key["answers"].items():
             answer = str(given.get(number, ""))
-            for what, right in _judge(kind, truth, answer):
-                hits = tally.setdefault((key["design"], what), [0, 0])
-                hits[0] += right
-                hits[1] += 1
-                if not right and what in ("lines exact", "identifiers exact"):
+            for what, right in judge(Question(kind, "", truth), answer):
+                tallies.setdefault(key["design"], Tally()).add(what, right)
+                if not right and what in ("lines", "identifiers"):
                     print(f"  {number:>2} {truth!r}\n     {answer!r}")
-    for (design, what), (right, n) in tally.items():
-        low, high = interval(right, n)
-        print(f"{design}: {what} {right}/{n} = {right / n:.0%}, 95 % {low:.0%} to {high:.0%}")
+    for design, tally in tallies.items():
+        for line in tally.lines():
+            print(f"{design}: {line}")
 
 
 def _size(text: str) -> tuple[int, int]:

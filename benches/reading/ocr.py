@@ -29,12 +29,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from microfiche.pages.render import draw
+from microfiche.reading.ocr import Reader, plain, rapidocr, row_image, scaled
+from microfiche.reading.score import differences
 
 CELLS = ["5x10", "6x12", "7x14", "9x16"]
 FINE = 8  # samples along a pixel of a rival
-READER_HEIGHT = 48  # pixels of a line as the recogniser wants it
-LOOKALIKES = str.maketrans("’‘“”，：；（）！？", "''\"\",:;()!?")
 IDENTIFIER = re.compile(r"(?<![0-9a-f])[0-9a-f]{12}(?![0-9a-f])|(?<=@)\w{8}(?=@)")
 WORDS = ["index", "queue", "build_page", "total", "count", "self.rows", "line", "buffer", "flush"]
 WORDS += ["read_next", "commit", "value", "key", "node", "parent", "left", "right", "offset"]
@@ -89,13 +88,7 @@ CORPORA: dict[str, Callable[[], list[str]]] = {
 def fiche(ink: Any) -> Drawer:
     """The font of the pages, cut out below the legend of a page that holds nothing else."""
 
-    def row(line: str, cell: tuple[int, int]) -> Any:
-        width, height = cell
-        columns = max(len(line) + 1, 32)
-        [page] = draw([line], cell=cell, ink=ink, width=columns * width, height=4 * height)
-        return page.image().convert("L").crop((0, height, (len(line) + 1) * width, 2 * height))
-
-    return row
+    return lambda line, cell: row_image(line, cell, ink)
 
 
 def outlines(path: Path) -> Drawer:
@@ -119,59 +112,12 @@ def outlines(path: Path) -> Drawer:
     return row
 
 
-class Reader:
-    def __init__(self) -> None:
-        from rapidocr import RapidOCR
-
-        self.engine = RapidOCR(params={"Global.log_level": "error"})
-
-    def read(self, image: Any, scale: float) -> str:
-        import numpy as np
-        from PIL import Image
-
-        if scale != 1:
-            size = (round(image.width * scale), round(image.height * scale))
-            image = image.resize(size, Image.Resampling.LANCZOS)
-        size = (max(1, round(image.width * READER_HEIGHT / image.height)), READER_HEIGHT)
-        pixels = np.asarray(image.resize(size, Image.Resampling.BICUBIC).convert("RGB"))
-        answer = self.engine(pixels, use_det=False, use_cls=False, use_rec=True)
-        return "".join(answer.txts or ())
-
-
-def plain(text: str) -> str:
-    return re.sub(r"\s+", "", text).translate(LOOKALIKES)
-
-
-def differences(want: str, got: str) -> list[str]:
-    """A shortest list of edits from ``want`` to ``got``: ``ab`` is a read as b, ``a∅`` lost, ``∅b`` added."""
-    rows = [list(range(len(got) + 1))]
-    for i, a in enumerate(want, 1):
-        row = [i]
-        for j, b in enumerate(got, 1):
-            row.append(min(rows[-1][j] + 1, row[-1] + 1, rows[-1][j - 1] + (a != b)))
-        rows.append(row)
-    edits = []
-    i, j = len(want), len(got)
-    while i or j:
-        if i and j and rows[i][j] == rows[i - 1][j - 1] + (want[i - 1] != got[j - 1]):
-            i, j = i - 1, j - 1
-            if want[i] != got[j]:
-                edits.append(want[i] + got[j])
-        elif i and rows[i][j] == rows[i - 1][j] + 1:
-            i -= 1
-            edits.append(want[i] + "∅")
-        else:
-            j -= 1
-            edits.append("∅" + got[j])
-    return edits
-
-
 def judge(reader: Reader, row: Drawer, lines: Sequence[str], cell: tuple[int, int], scale: float) -> dict[str, Any]:
     """What the reader makes of lines: characters, edits (commonest first), identifiers and how many were found."""
     edits: Counter[str] = Counter()
     length = found = identifiers = 0
     for line in lines:
-        want, got = plain(line), plain(reader.read(row(line, cell), scale))
+        want, got = plain(line), plain(reader(scaled(row(line, cell), scale)))
         edits.update(differences(want, got))
         length += len(want)
         wanted = IDENTIFIER.findall(line)
@@ -190,7 +136,7 @@ def main() -> None:
     parser.add_argument("--edits", type=int, default=12, help="how many of the commonest edits to print")
     parser.add_argument("--json", type=Path, help="write everything here, the confusion matrix included")
     options = parser.parse_args()
-    reader = Reader()
+    reader = rapidocr()
     drawers = {f"fiche {ink}": fiche(ink) for ink in options.inks}
     drawers |= {path.stem[:16]: outlines(path) for path in options.fonts}
     results = []
