@@ -1,4 +1,5 @@
-//! Bytes that claim to be an atlas are refused, or are the bytes that it gives.
+//! Bytes that claim to be an atlas are refused, or are those that it gives:
+//! `cargo +nightly fuzz run --fuzz-dir rust/fuzz read_atlas`.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use microfiche_core::Typeface;
