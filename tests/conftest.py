@@ -1,8 +1,12 @@
 """Lets every test import the helpers that stand beside this file."""
 
 import os
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
+from microfiche.ladder import shelves
+from microfiche.pages import kept
 
 # No test is about time: a machine under load is no failure.
 settings.register_profile("any machine", deadline=None)
@@ -10,3 +14,11 @@ settings.load_profile("any machine")
 
 # Nobody's own readings of models decide what is drawn here.
 os.environ["MICROFICHE_READINGS"] = "/nowhere/readings.json"
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept() -> Iterator[None]:
+    """No test is given what another drew, nor leaves what it drew under other circumstances."""
+    yield
+    kept.pages.clear()
+    shelves.forget()

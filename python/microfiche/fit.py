@@ -14,6 +14,7 @@ from typing import Any
 from microfiche import formats, models
 from microfiche.errors import BadInput, MicroficheError, OwnOutput
 from microfiche.formats import common, convert
+from microfiche.formats.encoded import remembered
 from microfiche.ladder import compact as ladder
 from microfiche.ladder.budget import Load, Policy, Scale, budget_for, output_reserve
 from microfiche.ladder.elide import is_placeholder
@@ -135,6 +136,7 @@ def compact(
     )
 
 
+@remembered()
 def fit(
     messages: Any,
     *,

@@ -14,6 +14,7 @@ import microfiche as mf
 import pytest
 from builders import Story, code, prose
 from microfiche.errors import PlanMismatch
+from microfiche.ladder import shelves
 from microfiche.pages import guide
 from microfiche.pages.exact import SHARE
 
@@ -118,7 +119,8 @@ def test_values_count_in_the_estimate_and_at_the_gate(monkeypatch: pytest.Monkey
     """Without values the same pages cost less; a share between the two is paid by the one only."""
     with_values = compact(30)
     text = "\n".join(guide.exact(page.number, page.exact) for page in full(with_values) if page.exact)
-    monkeypatch.setattr("microfiche.ladder.projection.Shelf.page", lambda self, segments, runs=(): ())
+    monkeypatch.setattr("microfiche.pages.exact.Shelf.page", lambda self, segments, runs=(): ())
+    shelves.forget()
     without = compact(30)
     assert [page.digest for page in full(without)] == [page.digest for page in full(with_values)]
     assert with_values.tokens - without.tokens > len(text) / 6
@@ -129,6 +131,7 @@ def test_values_count_in_the_estimate_and_at_the_gate(monkeypatch: pytest.Monkey
         paid = compact(30, policy=mf.Policy(pays=share)).plan.archive is not None
         low, high = (low, share) if paid else (share, high)
     monkeypatch.undo()
+    shelves.forget()
     assert compact(30, policy=mf.Policy(pays=high)).plan.archive is None
     assert compact(30, policy=mf.Policy(pays=high + 0.1)).plan.archive is not None
 

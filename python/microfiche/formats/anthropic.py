@@ -17,7 +17,7 @@ from ..messages import (
     ToolCall,
     ToolResult,
 )
-from . import common
+from . import common, encoded
 
 WIRE = "anthropic"
 LIST_KEY = "messages"
@@ -118,7 +118,7 @@ def _opaque(kind: str, block: Any) -> Opaque:
 def _image(block: dict[str, Any], owner: Literal["user", "tool"]) -> Image | Opaque:
     match block["source"]:
         case {"type": "base64", "data": data, **rest}:
-            raw = common.decode64(data)
+            raw = encoded.decode64(data)
             if raw is not None:
                 return common.picture(raw, rest.get("media_type"), owner, block)
         case {"type": "url", "url": str(url)}:
@@ -236,7 +236,7 @@ def _write_result(part: ToolResult) -> dict[str, Any]:
 def _write_image(image: Image) -> dict[str, Any]:
     source: dict[str, Any]
     if image.data is not None:
-        source = {"type": "base64", "media_type": image.media_type, "data": common.encode64(image.data)}
+        source = {"type": "base64", "media_type": image.media_type, "data": encoded.encode64(image.data)}
     elif image.url is not None:
         source = {"type": "url", "url": image.url}
     else:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
-import microfiche._core as _core
-
 from ..errors import BadInput
 from ..messages import History, Image, Message, Note, Opaque, Part, Reasoning, Role, Text, ToolResult
 from . import images
+from .encoded import decode64, encode64
 
 # How deep a client's object can stand in a body: list, message, content, block, its content, block.
 _DEPTH = 8
@@ -196,28 +193,6 @@ def arguments_object(text: str) -> dict[str, Any]:
     if value is None:
         return {}
     return value if isinstance(value, dict) else {"arguments": value}
-
-
-def decode64(text: Any) -> bytes | None:
-    """The bytes of base64 in either alphabet, padded or not; ``None`` if it is no base64."""
-    if isinstance(text, bytes):
-        return text
-    if not isinstance(text, str):
-        return None
-    try:
-        raw = text.encode("ascii")
-        if b"-" in raw or b"_" in raw:
-            raw = raw.translate(bytes.maketrans(b"-_", b"+/"))
-        try:
-            return base64.b64decode(raw)
-        except binascii.Error:
-            return base64.b64decode(raw.rstrip(b"=\r\n ") + b"==")
-    except (UnicodeEncodeError, binascii.Error):
-        return None
-
-
-def encode64(data: bytes) -> str:
-    return _core.base64(data)
 
 
 def picture(data: bytes, media_type: Any, owner: Literal["user", "tool"], native: Any) -> Image:

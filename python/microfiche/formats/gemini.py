@@ -21,7 +21,7 @@ from ..messages import (
     ToolCall,
     ToolResult,
 )
-from . import common
+from . import common, encoded
 
 WIRE = "gemini"
 LIST_KEY = "contents"
@@ -165,7 +165,7 @@ def _media(part: Any, owner: Literal["user", "tool"]) -> Image | Opaque:
     inline, file = _get(part, _INLINE), _get(part, _FILE)
     mime = _get(inline if inline is not None else file, _MIME)
     if isinstance(mime, str) and mime.startswith("image/"):
-        data = common.decode64(inline.get("data")) if isinstance(inline, dict) else None
+        data = encoded.decode64(inline.get("data")) if isinstance(inline, dict) else None
         if data is not None:
             return common.picture(data, mime, owner, part)
         if isinstance(uri := _get(file, _URI), str):
@@ -256,7 +256,7 @@ def _write_image(image: Image, counts: Counter[str]) -> Any:
     if image.native is not None:
         return image.native
     if image.data is not None:
-        return {"inlineData": {"mimeType": image.media_type, "data": common.encode64(image.data)}}
+        return {"inlineData": {"mimeType": image.media_type, "data": encoded.encode64(image.data)}}
     if image.url is not None:
         return {"fileData": {"mimeType": image.media_type, "fileUri": image.url}}
     counts["images left out: named by a file id, which this wire does not take"] += 1

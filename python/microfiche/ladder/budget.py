@@ -244,10 +244,14 @@ class Scale:
         return load
 
     def messages(self, messages: Iterable[Message]) -> Load:
-        total = Load()
-        for message in messages:
-            total = total + self.message(message)
-        return total
+        loads = [self.message(message) for message in messages]
+        return Load(
+            sum(load.tokens for load in loads),
+            sum(load.bytes for load in loads),
+            sum(load.images for load in loads),
+            sum(load.image_bytes for load in loads),
+            sum(load.large for load in loads),
+        )
 
 
 def _text_bytes(message: Message) -> int:
@@ -256,7 +260,7 @@ def _text_bytes(message: Message) -> int:
         for inner in part.parts if isinstance(part, ToolResult) else (part,):
             for name in ("text", "arguments", "name"):
                 value = getattr(inner, name, "")
-                size += len(value.encode("utf-8", "surrogatepass")) if value else 0
+                size += len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
     return size
 
 

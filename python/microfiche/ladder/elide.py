@@ -372,11 +372,16 @@ def _lines(arguments: dict[str, Any]) -> tuple[int, int]:
     return first, _INFINITE if limit is None else first + limit
 
 
+_DIGITS = re.compile(r"\d+")
+
+
 def _is_log(text: str) -> bool:
     lines = [line for line in text.split("\n") if line.strip()]
     if len(lines) < _LOG_LINES:
         return False
-    shapes = {re.sub(r"\d+", "0", line[:60])[:12] for line in lines}
+    # All lines at once: one call for each would be most of the time that eliding takes.
+    plain = _DIGITS.sub("0", "\n".join(line[:60] for line in lines))
+    shapes = {line[:12] for line in plain.split("\n")}
     return len(shapes) <= _LOG_SHAPES * len(lines)
 
 

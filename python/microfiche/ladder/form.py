@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from microfiche.models import Fidelity, Model, cell_for, page
-from microfiche.pages import atlas
+from microfiche.pages import atlas, kept
 from microfiche.pages.render import WIDE_CELL, Cell, Ink, Level, Page, Segment, atlas_of, draw, moved
 
 
@@ -25,6 +25,16 @@ class Form:
     grid: int
     least: int = 0
     atlas: str = ""
+
+    def pages(self, segments: Sequence[Segment]) -> list[Page]:
+        """Pages of this form, drawn as far as this process has not drawn them before (:mod:`microfiche.pages.kept`).
+
+        For one history after another: a pass draws what the pass before drew, and a little more.
+        """
+        if atlas.named(self.atlas, self.cell, self.ink) is not None:
+            # With glyphs of other fonts a file depends on all that is drawn with it.
+            return self.draw(segments)
+        return kept.pages.draw(segments, self, self.draw)
 
     def draw(
         self,

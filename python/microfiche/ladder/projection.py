@@ -7,21 +7,24 @@ time, and a plan is known to hold by their coming out as they were.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
 from microfiche.messages import Image, Message, Text, ToolResult, Turn
 from microfiche.pages import guide
-from microfiche.pages.exact import Shelf
-from microfiche.pages.render import Page
+from microfiche.pages.render import Page, Segment
 from microfiche.pages.script import Script, Spot, write_script
 
-from . import reasoning
+from . import reasoning, shelves
+from .form import Form
 from .newest import Shortened, draw_shortened
 from .plan import Archive, FullPage, Plan, Source, check_source, mismatch
 from .summary import block
+
+Draw = Callable[[Form, Sequence[Segment]], list[Page]]
+"""Draws segments in a form."""
 
 
 @dataclass(slots=True)
@@ -110,15 +113,16 @@ def project(source: Source, plan: Plan) -> Projection:
     """The context that the plan makes of the source.
 
     Pure: the same source and plan give the same messages and the same page bytes. Pages are drawn
-    from the source; :class:`PlanMismatch` if a full page does not come out as it was.
+    from the source, each of them, whatever was drawn before; :class:`PlanMismatch` if a full page does not come
+    out as it was.
     """
-    return assemble(source, plan, draw_checked(source, plan))
+    return assemble(source, plan, draw_checked(source, plan, Form.draw))
 
 
-def draw_checked(source: Source, plan: Plan) -> Drawn:
+def draw_checked(source: Source, plan: Plan, draw: Draw = Form.pages) -> Drawn:
     """What the plan draws; :class:`PlanMismatch` if the plan or a page is not what a pass made."""
     check_source(source, plan)
-    drawn = draw_plan(source, plan)
+    drawn = draw_plan(source, plan, draw)
     for spot, pages in drawn.results.items():
         if tuple(page.digest for page in pages) != plan.shortened[spot].pages:
             raise mismatch("a page of a result does not come out as it was")
@@ -127,12 +131,12 @@ def draw_checked(source: Source, plan: Plan) -> Drawn:
     return drawn
 
 
-def draw_plan(source: Source, plan: Plan) -> Drawn:
-    """Draw every page of the plan."""
+def draw_plan(source: Source, plan: Plan, draw: Draw = Form.pages) -> Drawn:
+    """Draw every page of the plan; what was drawn in this process before is at hand, unless ``draw`` says otherwise."""
     standing = standing_results(plan)
     turns = {turn.number: turn for turn in source.turns} if standing else {}
     script = archive_script(source, plan)
-    pages = plan.archive.form.draw(script.segments) if plan.archive is not None else []
+    pages = draw(plan.archive.form, script.segments) if plan.archive is not None else []
     return Drawn(script, pages, draw_shortened(turns, standing))
 
 
@@ -184,19 +188,18 @@ def settle(source: Source, plan: Plan, script: Script, pages: Sequence[Page]) ->
     return replace(plan, archive=replace(plan.archive, full=full))
 
 
-def _exact(source: Source, archive: Archive, script: Script, full: Sequence[Page]) -> Iterator[tuple[str, ...]]:
+def _exact(source: Source, archive: Archive, script: Script, full: Sequence[Page]) -> list[tuple[str, ...]]:
     """The values behind each full page: of it and the pages before it, none that stands before it as text."""
     head = (*source.head, *(message for turn in source.turns[: source.first_middle] for message in turn.messages))
-    shelf = Shelf(message.text for message in head)
     by_number = {turn.number: turn for turn in source.turns}
     beside = set(archive.beside)
+    steps: list[shelves.Step] = []
     for page in full:
-        for turn in begun_on(script, page):
-            if turn in beside:
-                for message in by_number[turn].messages:
-                    shelf.stand(message.text if message.role == "user" else "")
+        said = [by_number[turn] for turn in begun_on(script, page) if turn in beside]
+        texts = tuple(message.text for turn in said for message in turn.messages if message.role == "user")
         first, last = (bisect_left(script.pointers, (position,)) for position in (page.start, page.end))
-        yield shelf.page(page.segments, [pointer.run for pointer in script.pointers[first:last]])
+        steps.append(shelves.Step(page, texts, tuple(pointer.run for pointer in script.pointers[first:last])))
+    return shelves.values(tuple(message.text for message in head), steps)
 
 
 def _last_segment(page: Page) -> int:

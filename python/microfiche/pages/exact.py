@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from string import ascii_lowercase, ascii_uppercase, digits
@@ -20,6 +20,7 @@ from .render import Bar, Segment
 Class: TypeAlias = Literal["path", "id", "code", "hash", "url", "version", "number", "name"]
 
 CLASSES: tuple[Class, ...] = ("path", "id", "code", "hash", "url", "version", "number", "name")
+_PLACES = {kind: place for place, kind in enumerate(CLASSES)}
 """The classes of values, in the order of their rank where all else is equal."""
 
 SHARE = 0.05
@@ -135,6 +136,7 @@ _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
 _LETTER = re.compile(r"[^\W\d_]")
 _UUID = re.compile(r"[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}")
+_UUID_LENGTH = 36
 _MAIL = re.compile(r"[\w.+-]++@[\w.-]+\.[A-Za-z]{2,}")
 _HASH = re.compile(r"(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,128}|(?=[A-F]*[0-9])(?=[0-9]*[A-F])[0-9A-F]{16,128}")
 _VERSION = re.compile(r"(?:[\w./-]*[A-Za-z]@)?v?\d++(?:\.\d++){2,3}(?:[-+.]?[A-Za-z0-9]++)*+|v\d+(?:\.\d+)?")
@@ -168,13 +170,13 @@ _ERRNO = frozenset(_ERROR_NAMES.split())
 
 def classify(word: str) -> Class | None:
     """The class of a word, ``None`` if it is no value: a plain word, a short number, something too long."""
-    if not 4 <= len(word) <= _LONGEST:
+    if not 4 <= len(word) <= _LONGEST or (word.isalpha() and word.islower()):
         return None
     if "://" in word:
         return "url"
     if word[1:3] == ":\\":
         return "path"
-    if _UUID.fullmatch(word) or _MAIL.fullmatch(word):
+    if (len(word) == _UUID_LENGTH and _UUID.fullmatch(word)) or ("@" in word and _MAIL.fullmatch(word)):
         return "id"
     if _HASH.fullmatch(word):
         return "hash"
@@ -274,7 +276,7 @@ class _Candidate:
 
     def key(self) -> tuple[int, int, int, int]:
         """Best first: by where it was found, by class; the shorter, of which more fit."""
-        return self.rank, CLASSES.index(self.kind), len(self.value), self.order
+        return self.rank, _PLACES[self.kind], len(self.value), self.order
 
 
 # How likely a value is to be used again, by where it was found: in the arguments of a call, in what
@@ -300,6 +302,14 @@ class Shelf:
         self._inside = False
         for text in standing:
             self.stand(text)
+
+    def copy(self) -> Shelf:
+        """A shelf that goes on from here by itself."""
+        made = Shelf()
+        made._seen = set(self._seen)
+        made._waiting = {value: replace(each) for value, each in self._waiting.items()}
+        made._order, made._kind, made._cut, made._inside = self._order, self._kind, self._cut, self._inside
+        return made
 
     def stand(self, text: str) -> None:
         """Say that a text stands in the context: its values need no place behind a page."""
@@ -360,8 +370,11 @@ class Shelf:
         queue = sorted(self._waiting.values(), key=_Candidate.key)
         quota = {kind: int(share * limit) for kind, share in _QUOTA.items()}
         chosen: list[_Candidate] = []
+        least = min((len(each.value) for each in queue), default=0) + 1
         for quotas in (quota, {}):
             for each in queue:
+                if limit < least:
+                    break
                 cost = len(each.value) + 1
                 if cost <= min(limit, quotas.get(each.kind, limit)) and each.value not in self._seen:
                     limit -= cost
@@ -374,5 +387,5 @@ class Shelf:
         chosen = [each for each in chosen if each.value not in inner]
         left = [each for each in queue if each.value not in self._seen]
         self._waiting = {each.value: each for each in left[:_WAITING]}
-        chosen.sort(key=lambda each: (CLASSES.index(each.kind), each.order))
+        chosen.sort(key=lambda each: (_PLACES[each.kind], each.order))
         return tuple(each.value for each in chosen)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from microfiche.formats.encoded import standard64
 from microfiche.formats.images import KINDS, is_torn, size
 from microfiche.formats.images import media_type as shown_type
 from microfiche.validate.draft import Draft, Object
@@ -169,16 +168,14 @@ def _drop(draft: Draft, rule: str, picture: Picture, what: str, cure: str) -> bo
 
 def _decode(data: str) -> tuple[bytes, str] | None:
     """The bytes and the standard form of base64 text; white space is let through as it stands."""
-    try:
-        return base64.b64decode(data, validate=True), data
-    except (binascii.Error, ValueError):
-        pass
+    raw = standard64(data)
+    if raw is not None:
+        return raw, data
     text = "".join(data.split())
     standard = text.rstrip("=").translate({45: 43, 95: 47})
     standard += "=" * (-len(standard) % 4)
-    try:
-        raw = base64.b64decode(standard, validate=True)
-    except (binascii.Error, ValueError):
+    raw = standard64(standard)
+    if raw is None:
         return None
     # Line breaks inside base64 are not known to be refused: only its alphabet and padding are judged.
     return raw, data if standard == text else standard
