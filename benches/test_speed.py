@@ -12,6 +12,8 @@ from typing import Any
 import microfiche as mf
 import pytest
 from microfiche import formats
+from microfiche.ladder import form, shelves
+from microfiche.pages import exact, kept
 from microfiche.pages.render import draw
 from PIL import Image, ImageDraw, ImageFont
 from samples import code, session, session_lines
@@ -98,13 +100,23 @@ def test_against_pillow(benchmark: Any, cell: tuple[int, int], drawer: str) -> N
     assert benchmark.pedantic(pillow, rounds=5, warmup_rounds=1)
 
 
+def forget() -> None:
+    """As in a process that has made no pass yet, but for its modules and atlases."""
+    kept.pages.clear()
+    shelves.forget()
+    exact._values.cache_clear()
+
+
 @pytest.mark.parametrize("rungs", ["every rung", "no elision"])
 def test_whole_pass(benchmark: Any, rungs: str) -> None:
     """A message list of 1M characters made to fit, drawn, written and validated; without elision all of it is drawn."""
     messages = session(1_000_000)
     policy = mf.Policy() if rungs == "every rung" else mf.Policy(rungs=("images", "snapshot", "omit"))
     fit = benchmark.pedantic(
-        lambda: mf.compact(messages, model="claude-opus-5", budget=150_000, policy=policy), rounds=7, warmup_rounds=1
+        lambda: mf.compact(messages, model="claude-opus-5", budget=150_000, policy=policy),
+        setup=forget,
+        rounds=7,
+        warmup_rounds=1,
     )
     assert fit.tokens <= 150_000
     benchmark.extra_info["pages"] = len(fit.receipt.pages)
@@ -119,6 +131,52 @@ def test_second_pass(benchmark: Any) -> None:
     )
 
 
+def test_beside_the_drawing() -> None:
+    """Processor time of a pass over a session file of 1M characters, reading and checks included, without drawing."""
+    from time import process_time
+
+    data, draw = session_lines(1_000_000), form.draw
+    spent: list[float] = []
+
+    def timed(*given: Any, **options: Any) -> Any:
+        began = process_time()
+        pages = draw(*given, **options)
+        spent[-1] += process_time() - began
+        return pages
+
+    form.draw = timed
+    try:
+        beside = []
+        for _ in range(7):
+            forget()
+            spent.append(0.0)
+            began = process_time()
+            mf.compact(data, model="claude-opus-5", budget=150_000)
+            beside.append(process_time() - began - spent[-1])
+    finally:
+        form.draw = draw
+    print(f"\nbeside the drawing: {min(beside) * 1e3:.0f} ms of processor time, drawing {min(spent) * 1e3:.0f} ms")
+
+
+def test_a_turn_more(benchmark: Any) -> None:
+    """Everything drawn, the plan of the pass before, and turns of 12,000 characters more, so that a page fills."""
+    messages, policy = session(1_000_000), mf.Policy(rungs=("images", "snapshot", "omit"))
+    longer = session(1_012_000)
+    assert longer[: len(messages)] == messages
+    plan = mf.compact(messages, model="claude-opus-5", budget=150_000, policy=policy).plan
+
+    def before() -> None:
+        forget()
+        mf.compact(messages, model="claude-opus-5", budget=150_000, policy=policy, plan=plan)
+
+    benchmark.pedantic(
+        lambda: mf.compact(longer, model="claude-opus-5", budget=150_000, policy=policy, plan=plan),
+        setup=before,
+        rounds=7,
+        warmup_rounds=1,
+    )
+
+
 @pytest.mark.parametrize("told", ["numbers", "nothing"])
 def test_recovery(benchmark: Any, told: str) -> None:
     """A history of about 200,000 tokens that was refused, made to fit without a model at the default cell."""
@@ -126,7 +184,10 @@ def test_recovery(benchmark: Any, told: str) -> None:
     tokens = mf.count(messages, model="claude-haiku-4-5")
     error = mf.Refusal("tokens", tokens, 150_000) if told == "numbers" else mf.Refusal("tokens")
     fit = benchmark.pedantic(
-        lambda: mf.recover(messages, error=error, model="claude-haiku-4-5", max_tokens=8_000), rounds=7, warmup_rounds=1
+        lambda: mf.recover(messages, error=error, model="claude-haiku-4-5", max_tokens=8_000),
+        setup=forget,
+        rounds=7,
+        warmup_rounds=1,
     )
     assert fit.tokens <= 150_000
     benchmark.extra_info["tokens"] = tokens
