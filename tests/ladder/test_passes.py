@@ -57,6 +57,31 @@ def test_full_pages_and_the_prefix_stay(wire: str) -> None:
     assert len(full) >= 4
 
 
+def test_twenty_passes_leave_full_pages_and_what_is_before_them_as_they_were() -> None:
+    """Kind: a new archive with every pass, and nothing of it ever read from the prompt cache."""
+    plan: mf.Plan | None = None
+    before: list[str] = []
+    pages: dict[int, bytes] = {}
+    passes = 0
+    for rounds in range(8, 400, 5):
+        messages = builders.growing(1, rounds, 900, 10).native("anthropic")
+        fit = mf.compact(messages, model=MODELS["anthropic"], budget=20_000, plan=plan)
+        archive = fit.plan.archive
+        lines = [native(message) for message in fit.messages]
+        if plan is not None and plan.archive is not None and fit.plan != plan:
+            passes += 1
+            assert archive is not None and archive.full[: len(plan.archive.full)] == plan.archive.full
+            same_prefix(plan, fit, before, lines)
+        if archive is not None:
+            full = {page.number for page in archive.full}
+            for page in fit.pages:
+                assert page.number not in full or pages.setdefault(page.number, page.png) == page.png
+        plan, before = fit.plan, lines
+        if passes == 20:
+            break
+    assert passes == 20 and len(pages) >= 12
+
+
 def same_prefix(plan: mf.Plan, fit: mf.Context, before: list[str], lines: list[str]) -> None:
     """Up to the last page that was full and is still shown with the same first page, bytes are the same."""
     assert plan.archive is not None and fit.plan.archive is not None

@@ -6,7 +6,10 @@ tokens, a summariser called when the window was already full.
 
 from __future__ import annotations
 
+import random
+import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import builders
@@ -111,6 +114,52 @@ def test_bytes_of_scripts_that_weigh_otherwise(wire: str, http: httpx2.Client) -
     model = dict(CASES)[wire]
     with Judge(limits={name: {"request_bytes": 40_000} for name in builders.WIRES}) as judge:
         assert 1 <= send(judge, http, wire, model, body(wire, model, story.user("Well?"))) <= 2
+
+
+def dense(kind: str, seed: int, size: int = 3_000) -> str:
+    """Text of which each token is short, so that it weighs far more than its length tells."""
+    source = random.Random(seed)
+    match kind:
+        case "control":
+            return "".join(chr(source.randrange(32)) for _ in range(size))
+        case "surrogates":
+            return "a\udc00b\ud83d" * (size // 4)
+        case "tags":
+            return "<A " * (size // 3)
+        case "uuids":
+            return "\n".join(str(uuid.UUID(bytes=source.randbytes(16))) for _ in range(size // 37))
+        case "colours":
+            return "\x1b[31m\x1b[1;32mok\x1b[0m\n" * (size // 20)
+        case _:
+            return "\n".join(", ".join(str(source.randrange(10**5)) for _ in range(9)) for _ in range(size // 62))
+
+
+@pytest.mark.parametrize("kind", ["control", "surrogates", "tags", "uuids", "colours", "numbers"])
+@pytest.mark.parametrize(("wire", "model"), CASES)
+def test_text_that_weighs_more_than_its_length_tells(wire: str, model: str, kind: str, tmp_path: Path) -> None:
+    """Kind: ids, numbers and codes counted as prose, a request at twice its estimate, refused again and again."""
+    story = builders.Story().user("Find it.")
+    for at in range(60):
+        story.uses(("read_file", {"path": f"{at}"}, f"{at}\n{dense(kind, at)}"))
+    native, tools = story.user("Go on.").native(wire), formats.tools.stubs(["read_file"], wire)[0]
+    window = 42_000
+    judge = Judge(window=window)
+    refused = []
+    with mf.Record.open(tmp_path / "work.mf") as record:
+        chat = record.conversation("triage")
+        chat.append(native)
+        for at in range(3):
+            refused.append(0)
+            while True:
+                fit = chat.context(model=model, tools=tools, max_tokens=1_000, budget=window - 1_000)
+                error = judge.check(wire, fit.request, model)
+                if error is None:
+                    break
+                refused[-1] += 1
+                chat.recover(error, context=fit)
+            more = builders.Story(calls=100 + at).uses(("read_file", {"path": "z"}, dense(kind, 100 + at)))
+            chat.append(more.native(wire), context=fit)
+    assert max(refused) <= 1 and sum(refused) <= 2, refused
 
 
 @pytest.mark.parametrize(("wire", "model"), CASES)

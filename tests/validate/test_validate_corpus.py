@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from microfiche.fit import compact
 from microfiche.models import find
 from microfiche.validate import PROVIDERS, Limits, default_limits, limits_for, repair, validate
 from validate_samples import BODIES, KEYS, PNG
@@ -269,6 +270,16 @@ def test_sound_samples_come_back_as_the_same_objects(provider: str) -> None:
         mended, repairs = repair(given, provider, model=body["model"])
         assert mended is given and repairs == []
     assert body == BODIES[provider]()
+
+
+@pytest.mark.parametrize("provider", BODIES)
+def test_sound_samples_under_budget_are_sent_as_the_same_objects(provider: str) -> None:
+    """Kind: what needed nothing done to it was changed by the way to the provider and back."""
+    body = BODIES[provider]()
+    fit = compact(body, model=body["model"], budget=10**6, format=provider)
+    assert fit.messages is body[KEYS[provider]] and body == BODIES[provider]()
+    assert {name: fit.request[name] for name in body} == body
+    assert not fit.plan and fit.receipt.repairs == () and fit.digest
 
 
 @pytest.mark.parametrize("provider", BODIES)

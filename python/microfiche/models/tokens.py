@@ -3,7 +3,9 @@
 An estimate is the UTF-8 bytes over a constant of the model's family, rounded up for every part:
 2 for Claude 4.7 and later, 2.5 for older Claude, Gemini and the unknown, 3 for OpenAI. Measured on
 twenty corpora of agent text, code, JSON and prose this is 1.00 to 1.38 of the truth; on long runs
-of hex or base64 it is as low as 0.61.
+of hex or base64 it is as low as 0.61, and lower on control characters. A constant that held for these too
+would let ordinary history go long before it must, for good; where one is refused, the ratio of its true
+size is learnt, and what the provider counted last is where the next estimate starts.
 """
 
 from __future__ import annotations
