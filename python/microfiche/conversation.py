@@ -121,6 +121,7 @@ class Conversation:
 
     @property
     def name(self) -> str:
+        """What the conversation is called in its record."""
         return self.thread.name
 
     @property
