@@ -32,7 +32,7 @@ def test_compact_makes_a_pass_and_tells_it(chat: Conversation) -> None:
     assert said.done and isinstance(said.value, mf.Context)
     assert f"{said.value.receipt.after.tokens:,}" in said.text and "snapshot" in said.text
     assert chat.state().events[-1].payload["why"] == "by hand"
-    again = mf.command(chat, "  /COMPACT  ", model=MODEL)
+    again = mf.command(chat, "  /COMPACT\tfit\n", model=MODEL)
     assert not again.done and "nothing new" in again.text
     assert isinstance(again.value, mf.NothingToCompact) and again.value.reason == "nothing_new"
 

@@ -49,7 +49,7 @@ def command(chat: Conversation, text: str, *, model: str, **options: Unpack[Opti
     :meth:`~microfiche.conversation.Conversation.context`. Whatever cannot be done is an answer too, with ``done``
     false: an unknown command, words that it does not take, nothing to compact, another pass under way.
     """
-    name, _, rest = text.strip().partition(" ") if isinstance(text, str) else ("", "", "")
+    name, rest = (*(text.split(None, 1) if isinstance(text, str) else ()), "", "")[:2]
     run = _RUN.get(name.lower())
     try:
         if run is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 
 import builders
+import microfiche as mf
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -80,3 +81,10 @@ def test_the_budget_of_a_model() -> None:
     assert budget_for(model, policy).images == model.images_per_request
     with pytest.raises(BadInput, match="window of somebody is not known"):
         budget_for(models.find("somebody"), policy)
+
+
+def test_a_limit_of_no_image_at_all_holds() -> None:
+    """Kind: a limit of 0 taken for none, and pages sent to a host that takes no image."""
+    story = builders.rounds(20, 3_000).uses(("screenshot", {}, ("seen", builders.png(300, 200)))).user("Go on.")
+    fit = mf.compact(story.native("anthropic"), model="claude-opus-5", budget=8_000, policy=mf.Policy(images=0))
+    assert fit.receipt.after.images == 0 and not fit.pages and fit.tokens <= 8_000

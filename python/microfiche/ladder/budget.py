@@ -186,8 +186,8 @@ class Budget:
 
     def most_images(self, load: Load) -> int | None:
         """How many images a request may hold that holds these."""
-        counts = [count for count in (self.images, self.many.count if self.many and load.large else None) if count]
-        return min(counts, default=None)
+        counts = (self.images, self.many.count if self.many and load.large else None)
+        return min((count for count in counts if count is not None), default=None)
 
     def image(self, image: Image) -> Load:
         """What one image weighs of what the image budgets count."""
