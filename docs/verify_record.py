@@ -10,11 +10,14 @@ import json
 import re
 import sqlite3
 import sys
+import unicodedata
 import zlib
 from pathlib import Path
 
 PATH = {"message", "compaction", "undo", "trim", "pin", "unpin", "report"}
 SIDE = {"move", "label", "label_loss", "fork", "started", "interruption", "failure", "claim", "import"}
+FAULTS = (ValueError, TypeError, KeyError, RecursionError, OverflowError, zlib.error, sqlite3.Error)
+SCHEMA = "b3634b8c2ee3199649bc9762e66c403f4fae079979e201b69e99284a24e13f59"
 
 
 def sha(*parts):
@@ -28,12 +31,26 @@ def root_of(peaks):
     return root
 
 
+def plain(data, size):
+    if len(data) == size:
+        return data
+    stream = zlib.decompressobj()
+    out = stream.decompress(data, size + 1) if len(data) < size else b""  # no more, however far it would swell
+    if len(out) != size or not stream.eof or stream.unused_data:
+        raise ValueError("a blob of another size")
+    return out
+
+
 def check(path, heads_path):
     db = sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
     if db.execute("PRAGMA application_id").fetchone() != (0x6D666368,):
         raise ValueError("not a record")
     if db.execute("PRAGMA user_version").fetchone() != (1,):
         raise ValueError("not a record of format 1")
+    made = db.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name").fetchall()
+    made = "".join(f"{name}\n{sql}\n" for name, sql in made if name != "search" and not name.startswith("search_"))
+    if sha(made.encode()).hex() != SCHEMA:
+        raise ValueError("tables, indexes or triggers are not those of format 1")
     lines = Path(heads_path).read_text("latin-1").split("\n") if heads_path else [""]
     if lines.pop():
         raise ValueError("the list of heads ends inside a line")
@@ -70,12 +87,14 @@ def check(path, heads_path):
             if digest not in seen:
                 seen.add(digest)
                 number, key, length, crc, data = blobs.fetchone() or (0, b"", 0, 0, b"")
-                plain = data if len(data) == length else zlib.decompress(data)
-                if (number, key, crc) != (len(seen), digest, zlib.crc32(data)) or sha(plain) != digest:
+                stored = (number, key, crc, sha(plain(data, length)))
+                if stored != (len(seen), digest, zlib.crc32(data), digest):
                     raise ValueError(where + f"blob {digest.hex()} is not there as it was")
         talk = talks.setdefault(name, [None, 0, 0])
-        if "\n" in name or kind not in PATH | SIDE or (when <= time if ended == size - 1 else when != time):
-            raise ValueError(where + "a name, kind or time that cannot be")
+        if not 0 < len(name) <= 200 or any(unicodedata.category(each) in ("Cc", "Cs") for each in name):
+            raise ValueError(where + "no name of a conversation")
+        if kind not in PATH | SIDE or (when <= time if ended == size - 1 else when != time):
+            raise ValueError(where + "a kind or time that cannot be")
         time = when
         if about is not None and not 0 < about < id:
             raise ValueError(where + "about an entry that is not before it")
@@ -98,6 +117,8 @@ def check(path, heads_path):
             if kind == "fork":
                 note = json.loads(payload)
                 talk[1:] = [note["turns"], note["entries"]]
+                if [type(count) for count in talk[1:]] != [int, int] or min(talk[1:]) < 0:
+                    raise ValueError(where + "a fork note that counts nothing")
             places.append(None)
         if id in commits:
             if commits[id] != (id, root_of(peaks), when):
@@ -121,5 +142,5 @@ if __name__ == "__main__":
     beside = sys.argv[2] if len(sys.argv) > 2 else f"{record}.heads" if Path(f"{record}.heads").exists() else None
     try:
         print(*check(record, beside))
-    except (ValueError, TypeError, KeyError, zlib.error, sqlite3.Error) as fault:
+    except FAULTS as fault:
         sys.exit(print(f"unsound: {fault}") or 3)

@@ -92,6 +92,9 @@ def _entry_line(row: tuple[Any, ...]) -> str:
     return json.dumps(line, separators=(",", ":"))[:-1] + f',"payload":{payload}}}\n'
 
 
+_NOT_OURS = (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError)
+
+
 def import_(kind: type[_R], stream: Iterable[str], path: Path) -> _R:
     """Make a record in a new file; :class:`BadInput` names the line that is not what its hashes say.
 
@@ -130,7 +133,9 @@ def _fill(record: Record, stream: Iterable[str]) -> None:
                     first = _first(value, where)
                 else:
                     _take(writer, value)
-            except (ValueError, TypeError, KeyError, AttributeError, RecursionError, sqlite3.Error) as exc:
+            except sqlite3.OperationalError:  # of the disk, not of the line
+                raise
+            except (*_NOT_OURS, sqlite3.Error) as exc:
                 raise BadInput(f"not what an export wrote ({exc})", where, "export again") from None
         writer.flush()
         if first != (frontier.size, frontier.root.hex()):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Self
 
-from microfiche.errors import Damaged, NoSuchEntry, ReadOnly, RecordError
+from microfiche.errors import Damaged, NoSuchEntry, ReadOnly, RecordError, StorageFailed
 
 from . import sqlite
 from .entries import Draft, Entry, words
@@ -306,20 +306,33 @@ class Record:
         return import_(cls, stream, Path(path))
 
     def backup(self, path: str | os.PathLike[str]) -> Head:
-        """Copy the record as it is now, while others write, to a new file; gives the head of the copy."""
+        """Copy the record as it is now, while others write, to a new file; gives the head of the copy.
+
+        Nothing is left behind if it fails.
+        """
         target = Path(path)
         beside = Path(f"{target}.heads")
         for each in (target, beside):
             if each.exists():
                 raise RecordError("the file exists already", str(each), "choose another name")
-        with self._reading() as db, sqlite.faults(target):
-            copy = sqlite.connect(target, "rwc", self._wait)
+        try:
+            with self._reading() as db, sqlite.faults(target):
+                copy = sqlite.connect(target, "rwc", self._wait)
+                try:
+                    db.backup(copy)
+                    rows = copy.execute("SELECT size, root, time FROM heads ORDER BY size").fetchall()
+                finally:
+                    copy.close()
+            lines = (_head_line(Commit(size, root.hex(), when)) for size, root, when in rows)
             try:
-                db.backup(copy)
-                rows = copy.execute("SELECT size, root, time FROM heads ORDER BY size").fetchall()
-            finally:
-                copy.close()
-        beside.write_bytes(b"".join(_head_line(Commit(size, root.hex(), when)) for size, root, when in rows))
+                beside.write_bytes(b"".join(lines))
+            except OSError as exc:
+                what = f"the list of heads cannot be written ({exc.strerror})"
+                raise StorageFailed(what, str(beside), "make room, or choose another place") from None
+        except BaseException:
+            for each in (target, beside, Path(f"{target}-journal")):
+                each.unlink(missing_ok=True)
+            raise
         return Head(rows[-1][0], rows[-1][1].hex()) if rows else Head(0, Frontier().root.hex())
 
     # Derived tables

@@ -96,7 +96,7 @@ def _told(exc: sqlite3.Error, where: str) -> RecordError:
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH:
             return ReadOnly("the record cannot be written", where, "open it with read_only=True, or allow writing")
         case sqlite3.SQLITE_FULL:
-            return StorageFailed("the disk is full; nothing of this append was written", where, "make room")
+            return StorageFailed("the disk is full; nothing of this was written", where, "make room")
         case sqlite3.SQLITE_NOTADB:
             return NotARecord("not a record", where, "name a file that microfiche made")
         case sqlite3.SQLITE_CANTOPEN:

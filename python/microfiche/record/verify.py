@@ -287,7 +287,9 @@ class _Walk:
     def _fork(talk: _Conversation, payload: str, where: str, id: int) -> None:
         try:
             said, _ = unpack(payload, lambda _: b"")
-            talk.copies, talk.turns = int(said["entries"]), int(said["turns"])
+            talk.copies, talk.turns = said["entries"], said["turns"]
+            if not all(type(count) is int and count >= 0 for count in (talk.copies, talk.turns)):
+                raise ValueError("counts nothing")
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise _Bad("a fork note that cannot be read", where, id) from None
 
