@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import builders
 import microfiche as mf
 import pytest
 from microfiche import errors
@@ -402,3 +403,19 @@ def test_a_pass_over_a_path_that_skips_numbers(chat: Conversation) -> None:
     # The plan holds for the pass after it.
     chat.append({"role": "assistant", "content": "Then the cache."})
     assert chat.context(model=MODEL, budget=9_000).plan.archive == fit.plan.archive
+
+
+def test_a_picture_that_was_dropped_is_recalled_and_its_pages_are_drawn_again_after_a_restart(tmp_path: Path) -> None:
+    shot = builders.png(300, 200, noise=7)
+    with Record.open(tmp_path / "work.mf") as record:
+        chat = record.conversation("triage")
+        chat.append(builders.Story().user("Look.").uses(("shot", {}, ("seen", shot))).native("anthropic"))
+        grown(chat, 24)
+        fit = chat.compact(model=MODEL, budget=20_000, policy=mf.Policy(screenshots=0))
+        sent = [page.png for page in fit.pages]
+        assert sent and builders._b64(shot) not in json.dumps(fit.messages)
+    with Record.open(tmp_path / "work.mf") as record:
+        chat = record.conversation("triage")
+        assert builders._b64(shot) in json.dumps(chat.recall(2))
+        again = chat.context(model=MODEL, budget=20_000, policy=mf.Policy(screenshots=0))
+        assert again.digest == fit.digest and [page.png for page in again.pages] == sent
