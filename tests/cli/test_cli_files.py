@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from conftest import listing
-from microfiche.cli.files import plain, series, write_all, write_one
+from microfiche.cli.files import plain, write_all, write_one
 from microfiche.errors import MicroficheError
+from microfiche.pages.render import series
 
 OLD = {"b": b"old b", "c": b"old c", "a": b"old a"}
 NEW = {"a": b"new a", "b": b"new b", "d": b"new d"}
