@@ -87,6 +87,26 @@ def test_pages_of_another_version_of_our_font_are_drawn_again(tmp_path: Path, mo
         assert fit.plan.archive is not None and fit.plan.archive.form.atlas == other.digest
 
 
+def test_an_atlas_that_is_none_any_more_still_proves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with mf.Record.open(tmp_path / "work.mf") as record:
+        entry = live(record, mf.Policy())
+        kept = Atlas.load(record.entry(entry).payload["atlases"][0])
+    forget(monkeypatch)
+    other = atlases.make(kept.cell, kept.ink, [(0x6F22, 2, 4, 2, b"\x40\xff\x90\xff\xff\x40\xff\x00")])
+    monkeypatch.setattr(atlases, "own", lambda cell, ink: other)
+
+    def refuse(data: bytes) -> Atlas:
+        raise mf.BadInput("the atlas lacks some of the glyphs that marks are made of", "atlas")
+
+    monkeypatch.setattr(Atlas, "load", refuse)
+    with mf.Record.open(tmp_path / "work.mf") as record:
+        chat = record.conversation("work")
+        seen = mf.audit(chat).context_at(entry)
+        assert seen.proven and not seen.redrawn and not seen.pages
+        fit = chat.compact(model=MODEL, budget=BUDGET)
+        assert fit.plan.archive is not None and fit.plan.archive.form.atlas == other.digest
+
+
 def test_an_atlas_is_kept_once(tmp_path: Path) -> None:
     font = write_font(tmp_path / "a.hex")
     policy = mf.Policy(font=(str(font),))

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import microfiche._core as _core
-from microfiche.errors import PlanMismatch
+from microfiche.errors import BadInput, PlanMismatch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,14 +112,21 @@ def remember(atlas: Atlas | bytes) -> None:
 def named(digest: str, cell: tuple[int, int], ink: str) -> Atlas | None:
     """The atlas of a digest; ``None`` stands for our own font, whose name may be left empty.
 
-    :class:`~microfiche.errors.PlanMismatch` if it is not at hand.
+    :class:`~microfiche.errors.PlanMismatch` if it is not at hand, or is none to this version.
     """
     if not digest or digest == own(cell, ink).digest:
         return None
     with _LOCK:
         made, kept = _MADE.get(digest), _KEPT.get(digest)
     if made is None and kept is not None:
-        made = Atlas.load(kept)
+        try:
+            made = Atlas.load(kept)
+        except BadInput as exc:  # another version's, with other marks
+            raise PlanMismatch(
+                f"its pages are drawn with an atlas that this version cannot use ({exc.what})",
+                "plan",
+                "draw them with the version that made them, or pass no plan",
+            ) from exc
         remember(made)
     if made is None:
         raise PlanMismatch(
