@@ -161,6 +161,57 @@ def test_a_full_disk(tmp_path: Path) -> None:
         assert record.verify(derived=True) and said(t) == [user("one"), user("two")]
 
 
+BEGINNER = """
+import resource, signal, sys
+from microfiche.errors import StorageFailed
+from microfiche.messages import Message, Text
+from microfiche.record import Draft, Record
+path, room = sys.argv[1], int(sys.argv[2])
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+try:
+    with Record.open(path) as record:
+        drafts = [Draft("message", message=Message("user", (Text(f"{at} {at ** 400}"),))) for at in range(400)]
+        record.thread("t").commit(drafts)
+except StorageFailed:
+    sys.exit(7)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a limit on the size of files")
+@pytest.mark.parametrize("room", [0, 1_000, 4_096, 20_000, 60_000, 140_000, 200_000])
+def test_what_cannot_be_begun_leaves_nothing(tmp_path: Path, room: int) -> None:
+    """No room at any point before the first commit is whole: not for the tables, not for what follows."""
+    done = subprocess.run([sys.executable, "-c", BEGINNER, str(tmp_path / "work.mf"), str(room)], timeout=60)
+    assert done.returncode == 7 and not list(tmp_path.iterdir())
+
+
+def test_a_record_that_an_error_leaves_empty_is_gone(tmp_path: Path) -> None:
+    path = tmp_path / "work.mf"
+    with pytest.raises(ZeroDivisionError), Record.open(path):
+        raise ZeroDivisionError
+    assert not list(tmp_path.iterdir())
+    # Not what another has open, nor what holds an entry, nor what was there before.
+    with pytest.raises(ZeroDivisionError), Record.open(path), Record.open(path):
+        raise ZeroDivisionError
+    assert not list(tmp_path.iterdir())
+    with Record.open(path) as other:
+        with pytest.raises(ZeroDivisionError), Record.open(path):
+            raise ZeroDivisionError
+        assert other.verify()
+    with pytest.raises(ZeroDivisionError), Record.open(path):
+        raise ZeroDivisionError
+    assert path.exists()
+    path.unlink()
+    with pytest.raises(ZeroDivisionError), Record.open(path) as first:
+        with Record.open(path) as second:
+            second.thread("t").append([user("one")])
+        assert first.head.size == 1
+        raise ZeroDivisionError
+    with Record.open(path) as record:
+        assert said(record.thread("t")) == [user("one")] and record.verify(derived=True)
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs a VFS of Unix")
 def test_a_file_system_without_a_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # SQLite's dotfile locking has no shared memory, as a network file system has none.

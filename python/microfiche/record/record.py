@@ -103,6 +103,7 @@ class Record:
         self._heads_file: int | None = None
         self._heads_unwritten = b""
         self._closed = False
+        self._made = False
 
     @classmethod
     def open(
@@ -118,7 +119,8 @@ class Record:
 
         ``wait`` is how long, in seconds, a write waits for another process; ``clock`` tells the
         time of commits in microseconds since 1970. A record that no other process has open gets
-        an interruption for each call that was started and has no result.
+        an interruption for each call that was started and has no result. As a context manager, a record
+        that was made here and holds no entry when an error leaves the block is removed again.
 
         Raises :class:`NotARecord`, :class:`NewerFormat`, :class:`ReadOnly`, :class:`Locked` or
         :class:`StorageFailed`.
@@ -129,13 +131,16 @@ class Record:
                 connection, record._mode = sqlite.open_for_reading(record.path, wait)
                 record._idle.append(connection)
             else:
+                record._made = not record.path.exists()
                 record._writer = sqlite.open_for_writing(record.path, create, wait)
                 if record._open_heads_file():
                     record._mend_heads_file()
                     record.note_interruptions()
                 record._share_heads_file()
+                if not record.path.exists():
+                    raise StorageFailed("the file was removed while it was opened", str(record.path), "open it again")
         except BaseException:
-            record.close()
+            record._discard()
             raise
         return record
 
@@ -154,8 +159,21 @@ class Record:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        if error is None:
+            self.close()
+        else:
+            self._discard()
+
+    def _discard(self) -> None:
+        """Close the file, and remove it if it was made here and nothing was written to it."""
+        with self._lock:
+            writer, self._writer = self._writer, None
+            self.close()
+            if writer is not None:
+                if self._made:
+                    sqlite.discard(writer, self.path)
+                writer.close()
 
     # Reading
 

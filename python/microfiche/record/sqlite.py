@@ -8,9 +8,14 @@ import sqlite3
 import time
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 from microfiche.errors import Damaged, Locked, NewerFormat, NotARecord, ReadOnly, RecordError, StorageFailed
 
@@ -168,10 +173,44 @@ def _open_for_writing(path: Path, create: bool, wait: float) -> sqlite3.Connecti
             _demand_log(connection, path)
             if not os.access(path, os.W_OK):
                 raise ReadOnly("the file cannot be written", str(path), "open it with read_only=True, or allow writing")
-    except BaseException:
+    except BaseException as exc:
+        if fresh and not isinstance(exc, Locked):  # where another process holds it, it is the other's to make
+            discard(connection, path)
         connection.close()
         raise
     return connection
+
+
+def discard(connection: sqlite3.Connection, path: Path) -> None:
+    """Remove a record that was just made, if it holds no entry and nobody else has it open; close the connection.
+
+    Whoever has a record open for writing shares a lock on its list of heads.
+    """
+    beside = Path(f"{path}.heads")
+    with suppress(OSError, sqlite3.Error):
+        lock = os.open(beside, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            if fcntl is not None:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _holds_entries(connection, path):
+                return
+            connection.close()
+            for each in (path, Path(f"{path}-wal"), Path(f"{path}-shm"), Path(f"{path}-journal"), beside):
+                each.unlink(missing_ok=True)
+        finally:
+            os.close(lock)
+
+
+def _holds_entries(connection: sqlite3.Connection, path: Path) -> bool:
+    asked = "SELECT 1 FROM entries"
+    try:
+        return not _is_blank(connection) and connection.execute(asked).fetchone() is not None
+    except sqlite3.Error:  # no room for the log's index: then there may be no log, and the file itself tells
+        log = Path(f"{path}-wal")
+        if log.exists() and log.stat().st_size:
+            return True
+        with closing(connect(path, "immutable", 0)) as file:
+            return not _is_blank(file) and file.execute(asked).fetchone() is not None
 
 
 def open_for_reading(path: Path, wait: float) -> tuple[sqlite3.Connection, str]:
