@@ -499,6 +499,55 @@ def test_never_raises(status: int | None, body: Any) -> None:
     assert isinstance(refusal((status, body)), (Refusal, type(None)))
 
 
+TOO_LONG = "Invalid '{}': string too long. Expected a string with maximum length {}, but got a longer one instead."
+
+
+@pytest.mark.parametrize(
+    ("name", "most", "kind"),
+    [
+        ("messages[1].content", 10485760, "tokens"),
+        ("input[3].content[0].text", 10485760, "tokens"),
+        ("input[2].output", 10485760, "tokens"),
+        ("user", 64, None),
+        ("messages[3].tool_calls[0].id", 40, None),
+        ("tools[0].function.description", 1024, None),
+    ],
+)
+def test_the_field_that_is_too_long_is_read_from_the_message(name: str, most: int, kind: str | None) -> None:
+    """Kind of report: a 400 of ``string_above_max_length`` that does not name its ``param``, or lost its code."""
+    message = TOO_LONG.format(name, most)
+    for text in (message, message.replace("'", '"')):
+        full = {"error": {"message": text, "param": None, "code": "string_above_max_length"}}
+        bare = {"error": {"message": text}}
+        wrapped = {"error": {"message": f"litellm.BadRequestError: OpenAIException - {text}"}}
+        lost = Exception(f"Error code: 400 - {full}")
+        for error in ((400, full), (400, json.dumps(full)), (400, bare), (400, wrapped), lost):
+            found = refusal(error)
+            assert (found and found.kind) == kind, error
+            assert found is None or (found.used, found.limit) == (None, None)  # characters are no window
+
+
+def test_a_too_long_field_that_nobody_names() -> None:
+    def found(text: str) -> Any:
+        return refusal((400, {"error": {"message": text, "code": "string_above_max_length"}}))
+
+    assert found("String too long: expected maximum length 10485760.").kind == "tokens"
+    assert found("String too long: expected maximum length 64.") is None
+    assert found("String too long.") is None
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Invalid value: got \"Error: Invalid 'messages[1].content': string too long\"",
+        "1 validation error: input_value='Invalid \\'messages[1].content\\': string too long'",
+        "Tool 'x' said {'error': {'message': \"Invalid 'messages[1].content': string too long\"}}",
+    ],
+)
+def test_a_quoted_complaint_of_length_is_none(message: str) -> None:
+    assert refusal((400, {"error": {"message": message, "code": "invalid_value"}})) is None
+
+
 def test_every_kind_names_its_cure() -> None:
     cures = {Refusal(row["kind"]).cure for row in TABLE if row["kind"]}
     assert len(cures) == 8

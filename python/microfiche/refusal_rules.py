@@ -89,6 +89,9 @@ class _Words:
                 self.read(inner, depth + 1)
                 text = text[:at]
         text = text[:_LONGEST_MESSAGE]
+        if not self.param and (named := _NAMED.search(text)):
+            self.param = named[1]
+            self.codes.add("string_above_max_length")
         # A validation error may quote what it was given.
         text = text if quotes else _QUOTED.sub(" ", text)
         if _SCHEMA.search(text):
@@ -117,6 +120,11 @@ _SCHEMA = re.compile(
     r"unknown (?:name|field|param|arg)|unrecogni[sz]ed|invalid value|supported values|unexpected (?:key|field|value)|"
     r"not permitted|not a valid|should be a valid",
     re.IGNORECASE,
+)
+# A field named by the message itself, not by a text that it quotes.
+_NAMED = re.compile(
+    r"""^[^'"]{0,200}?(?:['"]error['"]: ?\{['"]message['"]: ?['"])?"""
+    r"""\bInvalid ['"]([\w.\[\]]{1,200})['"]: (?:string|array) too long\b"""
 )
 _GIVEN = re.compile(r"\"[^\"]{0,4000}\"|'[^']{0,4000}'")
 _TORN = re.compile(r'"(?:message|msg|detail|error)"\s*:\s*"((?:[^"\\]|\\.)*)')
@@ -389,6 +397,9 @@ _ACCESS = _rule(
     r"timed? ?out",
 )
 
+_ABOVE_MAX = frozenset({"string_above_max_length", "array_above_max_length"})
+# Where no field is named: only texts of the conversation may be so long.
+_MILLIONS = re.compile(r"\bmaximum length \d{7,15}\b")
 # Fields of the request that hold the conversation: what is too long there is cured by sending less.
 _CONTENT_PARAM = re.compile(
     r"(?:messages|input|contents|prompt|instructions|system)$"
@@ -415,9 +426,10 @@ def _judge(status: int | None, words: _Words) -> Refusal | None:
         _NOT_OURS.search(each) for each in (*words.codes, text)
     ):
         return None
-    if words.codes & {"string_above_max_length", "array_above_max_length"}:
+    if words.codes & _ABOVE_MAX or any(code in text for code in _ABOVE_MAX):
         # Characters or items: no number to learn a window from. In any other field it is an error of schema.
-        return Refusal("tokens") if _CONTENT_PARAM.match(words.param) else None
+        large = not words.param and _MILLIONS.search(text)
+        return Refusal("tokens") if large or _CONTENT_PARAM.match(words.param) else None
     if any(_TOKEN_CODES.search(code) for code in (*words.codes, text)) or "n_ctx" in words.numbers:
         return _of_tokens(text, words.numbers)
     if failing:
