@@ -340,6 +340,31 @@ def test_a_rule_of_the_policy_decides_first() -> None:
     assert "uneventful by the settings of this conversation" in placeholder and is_placeholder(placeholder)
 
 
+def test_a_rule_that_raises_is_named_and_nothing_is_lost(tmp_path: Path) -> None:
+    """Kind of report: an error of a user's hook comes out bare, from deep inside a pass."""
+
+    def careless(call: ToolCall | None, result: ToolResult) -> bool | None:
+        raise KeyError("path")
+
+    policy = mf.Policy(rules=(lambda call, result: None, careless))
+    native = commands(*(log(at, 300) for at in range(12))).native("anthropic")
+    before = json.dumps(native)
+    with pytest.raises(mf.BadInput) as caught:
+        mf.compact(native, model="claude-opus-5", budget=30_000, policy=policy)
+    assert isinstance(caught.value.__cause__, KeyError)
+    for told in ("careless raised KeyError: 'path'", "policy.rules[1]", "bash in turn ", "mend the rule"):
+        assert told in str(caught.value)
+    assert json.dumps(native) == before
+    with mf.Record(tmp_path / "r.mf") as record:
+        chat = record.conversation("chat")
+        chat.append(native)
+        tip = chat.tip
+        with pytest.raises(mf.BadInput, match="careless"):
+            chat.context(model="claude-opus-5", budget=30_000, policy=policy)
+        assert chat.tip == tip
+        assert chat.context(model="claude-opus-5", budget=30_000).tokens <= 30_000
+
+
 @pytest.mark.parametrize(
     ("patterns", "kept"), [(("bash",), True), (("b*", "x"), True), (("Bash", "ba"), False), ((), False)]
 )

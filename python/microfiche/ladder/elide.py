@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+from microfiche.errors import BadInput
 from microfiche.messages import Opaque, Text, ToolCall, ToolResult, Turn
 from microfiche.pages.script import Spot, clean_name
 
@@ -196,7 +197,7 @@ def elide(
         shape = _Shape.of(call)
         large = len(text) >= floor
         if turn.number < protected and large and not frozen(spot) and _plain(result):
-            ruled = _opinion(rules, protect, call, result)
+            ruled = _opinion(rules, protect, call, result, turn.number)
             elision = later.judge(text, shape, call) if ruled is None else _RULED[ruled]
             if elision is not None and len(text) - elision.keep >= floor:
                 found[spot] = elision
@@ -211,17 +212,32 @@ Rule = Callable[[ToolCall | None, ToolResult], bool | None]
 _RULED = {"": None, "rule": Elision("rule"), "flagged": Elision("flagged")}
 
 
-def _opinion(rules: Sequence[Rule], protect: Sequence[str], call: ToolCall | None, result: ToolResult) -> str | None:
+def _opinion(
+    rules: Sequence[Rule], protect: Sequence[str], call: ToolCall | None, result: ToolResult, turn: int
+) -> str | None:
     """What the policy, then the tool itself says of a result: why it may go, empty if it stays, ``None`` if nothing."""
     name = result.name or (call.name if call is not None else "")
     if any(fnmatchcase(name, pattern) for pattern in protect):
         return ""
-    told = next((told for rule in rules if (told := rule(call, result)) is not None), None)
+    asked = (_ask(rule, at, call, result, name, turn) for at, rule in enumerate(rules))
+    told = next((told for told in asked if told is not None), None)
     if told is not None:
         return "rule" if told else ""
     if result.uneventful is not None:
         return "flagged" if result.uneventful else ""
     return None
+
+
+def _ask(rule: Rule, at: int, call: ToolCall | None, result: ToolResult, name: str, turn: int) -> bool | None:
+    try:
+        return rule(call, result)
+    except Exception as error:
+        rule_name = getattr(rule, "__qualname__", None) or type(rule).__qualname__
+        raise BadInput(
+            f"the rule {rule_name} raised {type(error).__name__}: {str(error)[:200]}",
+            f"policy.rules[{at}], on the result of {name or 'an unknown tool'} in turn {turn}",
+            "mend the rule (None is no opinion; the call may be None) or take it out of the policy; nothing was changed",
+        ) from error
 
 
 class _Later:
