@@ -355,7 +355,7 @@ def test_a_rule_that_raises_is_named_and_nothing_is_lost(tmp_path: Path) -> None
     for told in ("careless raised KeyError: 'path'", "policy.rules[1]", "bash in turn ", "mend the rule"):
         assert told in str(caught.value)
     assert json.dumps(native) == before
-    with mf.Record(tmp_path / "r.mf") as record:
+    with mf.Record.open(tmp_path / "r.mf") as record:
         chat = record.conversation("chat")
         chat.append(native)
         tip = chat.tip

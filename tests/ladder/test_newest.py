@@ -200,7 +200,7 @@ def test_a_refusal_for_a_giant_result_is_recovered() -> None:
 
 def test_what_never_changes_is_one_error() -> None:
     for story in (Story().user("go").says("ok").user(prose(1, 20_000)), Story().user(prose(1, 20_000))):
-        with pytest.raises(mf.CannotFit, match="the newest (?:message|turn) alone"):
+        with pytest.raises(mf.CannotFit, match=r"the newest (?:message|turn) alone"):
             mf.compact(story.native("anthropic"), model="claude-opus-5", budget=20_000)
     with pytest.raises(mf.CannotFit, match="system prompt alone"):
         mf.compact(giant(3).native("anthropic"), model="claude-opus-5", budget=20_000, system=prose(1, 20_000))

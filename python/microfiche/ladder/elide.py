@@ -236,7 +236,7 @@ def _ask(rule: Rule, at: int, call: ToolCall | None, result: ToolResult, name: s
         raise BadInput(
             f"the rule {rule_name} raised {type(error).__name__}: {str(error)[:200]}",
             f"policy.rules[{at}], on the result of {name or 'an unknown tool'} in turn {turn}",
-            "mend the rule (None is no opinion; the call may be None) or take it out of the policy; nothing was changed",
+            "mend the rule (no opinion is None; the call may be None) or take it out; nothing was changed",
         ) from error
 
 
