@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal
 
 from microfiche import formats, models
 from microfiche.errors import BadInput, MicroficheError, OwnOutput
@@ -39,7 +39,7 @@ from microfiche.ladder.receipt import (
 from microfiche.ladder.summarize import Summarizer, Writer
 from microfiche.ladder.summary import is_block
 from microfiche.messages import History, Image, Message, Note, Text, ToolResult, Turn, canonical
-from microfiche.models import Fidelity, Model
+from microfiche.models import Count, Fidelity, Model
 from microfiche.pages import guide
 from microfiche.pages.render import Page
 from microfiche.validate import limits_for, repair, validate
@@ -343,14 +343,25 @@ def count(
     system: Any = None,
     tools: list[Any] | None = None,
     vision: bool | None = None,
-) -> int:
-    """Estimated input tokens of a list of messages or a whole request body for a model."""
+    ruler: Literal["estimate", "tiktoken"] = "estimate",
+) -> Count:
+    """Estimated input tokens of a list of messages or a whole request body for a model.
+
+    The answer is an ``int`` whose ``ruler`` says how text was counted: from its UTF-8 bytes, or, where
+    ``ruler="tiktoken"`` asks for it, with the vocabulary of an OpenAI model (the extra ``tokens``; an error
+    says so where the library or the vocabulary is missing). Images count by the model's own rule.
+    """
+    if ruler not in ("estimate", "tiktoken"):
+        raise BadInput(f"{ruler!r} is no ruler", "ruler", "use estimate or tiktoken")
     found = _model(model, vision)
     history = _history(messages, found, system, tools)
-    ruler = Scale(found).ruler
-    return (
-        ruler.system(history.system) + ruler.tools(history.tools, history.tool_names) + ruler.messages(history.messages)
-    )
+    measure = models.Ruler(found)
+    if ruler == "tiktoken":
+        from microfiche.models.encoder import Encoder
+
+        measure = Encoder(found)
+    tokens = measure.system(history.system) + measure.tools(history.tools, history.tool_names)
+    return Count(tokens + measure.messages(history.messages), measure.name)
 
 
 def _model(name: str, vision: bool | None) -> Model:

@@ -15,11 +15,12 @@ from .catalogue import (
 )
 from .evidence import FIDELITIES, Cell, Fidelity, Reading
 from .geometry import Geometry, cost_ratio, hug, never_pays, page
-from .tokens import Ruler, cost
+from .tokens import Count, Ruler, cost
 
 __all__ = [
     "FIDELITIES",
     "Cell",
+    "Count",
     "Fidelity",
     "Geometry",
     "ManyImages",

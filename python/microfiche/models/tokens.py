@@ -37,6 +37,17 @@ UNKNOWN_SIZE = 2048, 1152
 SIGNATURE = 4
 
 
+class Count(int):
+    """A number of tokens. ``ruler`` names how they were counted."""
+
+    ruler: str
+
+    def __new__(cls, tokens: int, ruler: str = "") -> Count:
+        made = super().__new__(cls, tokens)
+        made.ruler = ruler
+        return made
+
+
 class Ruler:
     """Estimates the input tokens of one model. Every answer is a whole number of tokens, rounded up."""
 
