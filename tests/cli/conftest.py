@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -71,6 +72,15 @@ def work(run: Callable[..., Ran], harbour: Path, tmp_path: Path) -> Path:
     ran = run("import", harbour, record, "--name", "harbour")
     assert (ran.code, ran.err) == (0, "")
     return record
+
+
+@pytest.fixture
+def folder(tmp_path: Path, harbour: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a reader stands: with a session, a request, a text."""
+    shutil.copy(harbour, tmp_path / "session.jsonl")
+    (tmp_path / "notes.txt").write_text("Πειραιάς, then a line.\n" * 40, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 def listing(directory: Path) -> dict[str, bytes]:

@@ -9,7 +9,6 @@ import importlib.util
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -58,15 +57,6 @@ REQUESTS = {
 }
 request = REQUESTS.get(HEADING)
 """
-
-
-@pytest.fixture
-def folder(tmp_path: Path, harbour: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where a reader stands: with a session, a request, a text."""
-    shutil.copy(harbour, tmp_path / "session.jsonl")
-    (tmp_path / "notes.txt").write_text("Πειραιάς, then a line.\n" * 40, "utf-8")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def commands(page: str) -> list[list[str]]:
