@@ -244,6 +244,8 @@ _EXCESS = 16
 
 _TEXT_LINE = re.compile(r"(?:[-*•]|\d{1,4}[.)])?\s*[*_`]*([A-Za-z][A-Za-z_ -]{0,30})[*_`]*\s*:[*_`]*\s*(.*)", re.DOTALL)
 _TRAILING = re.compile(r"[(\[]\s*turns?\b([^()\[\]]*)[)\]][\s.;*_`]*\Z", re.IGNORECASE)
+# Marks of direction and tag characters: a model reads what nobody sees, or sees in another order.
+_UNSEEN = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
 _RANGE = re.compile(r"(\d{1,9})(?:\s*(?:-|–|—|to|\.\.)\s*(?:turn\s*)?(\d{1,9}))?", re.IGNORECASE)
 _TURN_KEYS = ("turns", "turn", "pointers", "source")
 _KIND_KEYS = ("type", "kind")
@@ -316,7 +318,7 @@ def _read(row: Any, turns: frozenset[int], flags: Counter[str]) -> Line | None:
         return None
     name, text, pointers = told
     kind = _kind(name)
-    text = one_line(text, LINE)
+    text = one_line(_UNSEEN.sub("", text), LINE)
     sound = tuple(sorted({span for span in pointers if span[0] in turns and span[1] in turns and span[0] <= span[1]}))
     if kind is None:
         flags["of an unknown type"] += 1
