@@ -183,6 +183,18 @@ def test_parallel_results_share_the_room() -> None:
     assert png(60, 40) in [part.data for part in results[3].parts if hasattr(part, "data")]
 
 
+def test_many_small_results_of_one_batch_are_as_one_giant() -> None:
+    """None of them is large; where large ones give enough, small ones stay whole."""
+    small = [("ask", {"n": at}, code(at, 3_000)) for at in range(40)]
+    for uses, shortened in ((small, 40), ([*small[:4], ("run", {"command": "a"}, code(99, 90_000))], 1)):
+        story = Story().user("go").uses(*uses)
+        fit = mf.compact(story.native("anthropic"), model="claude-opus-5", budget=18_000)
+        assert fit.tokens <= 18_000 and len(fit.plan.shortened) == len(fit.receipt.shortened) == shortened
+        results = [r for m in formats.read(fit.request, "anthropic").messages for r in m.results]
+        assert [result.call_id for result in results] == [f"toolu_{at + 1:04d}" for at in range(len(uses))]
+        assert mf.validate(fit.request, "anthropic", model="claude-opus-5") == []
+
+
 def test_without_pages_the_lines_take_the_room() -> None:
     native = giant().native("openai_chat")
     fit = mf.compact(native, model="o3-mini", budget=30_000)

@@ -24,7 +24,7 @@ from .cost import common_tokens, pays
 from .elide import elide
 from .form import continues, form_for
 from .images import drop_forced, drop_old, drop_unfit, spots_of
-from .newest import Shortened, large_texts, shares, shorten, with_digests
+from .newest import LARGE, SMALL, Shortened, large_texts, shares, shorten, with_digests
 from .plan import Plan, Source, first_paged, source_digest
 from .projection import Drawn, Projection, assemble, draw_checked, draw_plan, settle, treated
 from .snapshot import awaiting, extend, tail_start
@@ -498,18 +498,23 @@ def _newest(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: L
         for turn in source.turns[source.first_middle :]
         if turn.number >= first and turn.number > paged and turn.number not in gone
     }
-    texts = {spot: text for turn in turns.values() for spot, text in large_texts(turn).items()}
-    texts = {spot: text for spot, text in texts.items() if spot not in plan.shortened}
-    if not texts:
-        return draft, "nothing_old"
     ends = [end for end in _ends(source)[1] if end < first]
     bare = _go(replace(draft, plan=replace(plan, summaries=())), _Way(ends[-1])) if ends else draft
-    holders = treated([turns[number] for number in sorted({spot[0] for spot in texts})], plan, draft.drawn.results)
-    weight = draft.scale.messages(message for turn in holders for message in turn.messages)
-    rest = bare.load() - weight
-    room = min(int(policy.newest_share * budget.tokens), budget.tokens - rest.tokens - _GUIDE_TOKENS)
-    sizes = {spot: ruler.text(text) for spot, text in texts.items()}
-    found = shares(sizes, room - weight.tokens + sum(sizes.values()))
+    # Many small results of one batch can be as large as one giant.
+    for least in (LARGE, SMALL):
+        texts = {spot: text for turn in turns.values() for spot, text in large_texts(turn, least).items()}
+        texts = {spot: text for spot, text in texts.items() if spot not in plan.shortened}
+        if sum(map(len, texts.values())) < LARGE:
+            texts = {}
+        holders = treated([turns[number] for number in sorted({spot[0] for spot in texts})], plan, draft.drawn.results)
+        weight = draft.scale.messages(message for turn in holders for message in turn.messages)
+        rest = bare.load() - weight
+        room = min(int(policy.newest_share * budget.tokens), budget.tokens - rest.tokens - _GUIDE_TOKENS)
+        sizes = {spot: ruler.text(text) for spot, text in texts.items()}
+        stays = weight.tokens - sum(sizes.values())
+        if stays + _POINTER_TOKENS * len(texts) <= room:
+            break
+    found = shares(sizes, room - stays)
     if weight.tokens <= room or not found:
         return draft, "nothing_old"
     most = budget.most_images(rest)
@@ -530,6 +535,9 @@ def _newest(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: L
     taken.plan = replace(taken.plan, shortened=with_digests(shortened, taken.drawn.results))
     return (taken, "") if taken.load().tokens < load.tokens else (draft, "would_grow")
 
+
+_POINTER_TOKENS = 100
+"""What stands for a shortened text is hardly less."""
 
 _GUIDE_TOKENS = 500
 """The guide before pages, where there were none, is less in any model."""

@@ -20,7 +20,10 @@ from microfiche.pages.script import Script, Spot
 from .form import Form
 
 LARGE = 4_000
-"""A text of fewer characters is not shortened."""
+"""A text of fewer characters is shortened only where those that are larger do not give enough."""
+
+SMALL = 600
+"""A text of fewer characters is never shortened: what stands for it is hardly less."""
 
 # Of what a text may cost, the part that its first and last lines take where the rest is drawn; of that,
 # what either takes at most, in tokens: a page tells the same for less.
@@ -96,15 +99,15 @@ def is_pointer(text: str) -> bool:
     return _POINTER.fullmatch(text) is not None
 
 
-def large_texts(turn: Turn) -> dict[Spot, str]:
-    """The texts of a turn's results that can be shortened, by spot."""
+def large_texts(turn: Turn, least: int = LARGE) -> dict[Spot, str]:
+    """The texts of a turn's results that have at least so many characters, by spot."""
     return {
         (turn.number, m, p, i): inner.text
         for m, message in enumerate(turn.messages)
         for p, part in enumerate(message.parts)
         if isinstance(part, ToolResult)
         for i, inner in enumerate(part.parts)
-        if isinstance(inner, Text) and len(inner.text) >= LARGE
+        if isinstance(inner, Text) and len(inner.text) >= least
     }
 
 
