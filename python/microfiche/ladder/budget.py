@@ -121,7 +121,7 @@ class Policy:
             raise BadInput("protect is no list of names", "policy", "pass a tuple of names or patterns of tools")
         if isinstance(self.cached, dict) or hasattr(self.cached, "model_dump"):
             object.__setattr__(self, "cached", cached(plain(self.cached)))
-        if self.cached is not None and type(self.cached) is not int:
+        if self.cached is not None and (not isinstance(self.cached, int) or isinstance(self.cached, bool)):
             raise BadInput(f"cached is {self.cached!r}", "policy", "it is a number of tokens, or a provider's usage")
         fonts = (self.font,) if isinstance(self.font, str | PurePath) else self.font
         if not isinstance(fonts, tuple | list) or not all(isinstance(each, str | PurePath) for each in fonts):

@@ -57,4 +57,5 @@ def _standing(usage: Any) -> dict[str, Any]:
 
 def _number(counts: dict[str, Any], *names: str) -> int | None:
     """The first of the counts that is a number of tokens."""
-    return next((value for name in names if type(value := counts.get(name)) is int and value >= 0), None)
+    values = (counts.get(name) for name in names)
+    return next((n for n in values if isinstance(n, int) and not isinstance(n, bool) and n >= 0), None)
