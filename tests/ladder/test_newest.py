@@ -16,7 +16,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from microfiche import formats, models
 from microfiche.cli.receipt import show
+from microfiche.fit import source_of
 from microfiche.ladder.newest import LARGE, Shortened, is_pointer, shares, shorten
+from microfiche.ladder.projection import project
 from microfiche.models import Ruler
 from microfiche.pages.render import read_back
 
@@ -132,6 +134,21 @@ def test_what_a_plan_says_of_it_holds(wire: str) -> None:
     assert mf.validate(last.request, wire, model=OWN_MODEL[wire]) == []
     archive = last.plan.archive
     assert archive is None or archive.last >= 32
+
+
+def test_pages_of_a_result_that_is_elided_later_are_no_longer_of_the_plan() -> None:
+    story = giant(6)
+    options: dict[str, Any] = {"model": "claude-haiku-4-5", "policy": mf.Policy(rungs=("elide", "newest"))}
+    first = mf.compact(story.native("anthropic"), budget=25_000, **options)
+    assert first.plan.shortened and first.drawn
+    story.says("I have seen it.").user("Go on.")
+    for at in range(8):
+        story.uses(("run", {"command": f"check {at}"}, code(at, 4_000)))
+    grown = story.native("anthropic")
+    later = mf.compact(grown, budget=25_000, plan=first.plan, **options)
+    assert not later.plan.shortened and 8 in {spot[0] for spot in later.plan.elided}
+    source, _ = source_of(formats.read(grown, "anthropic"), "anthropic")
+    assert later.drawn == project(source, later.plan).drawn == ()
 
 
 def test_on_a_page_of_the_archive_what_was_left_out_stays_out() -> None:

@@ -82,6 +82,7 @@ def check(seed: int) -> str:
     projection = project(turns, mf.Plan.from_json(fit.plan.to_json()))
     assert mf.Plan.from_json(fit.plan.to_json()) == fit.plan
     assert [page.png for page in projection.shown] == [page.png for page in fit.pages]
+    assert projection.drawn == fit.drawn
     if fit.pages:
         reads_back(projection)
     accounted(history, fit, turns, projection)

@@ -77,11 +77,10 @@ class _Draft:
     drawn: Drawn = field(default_factory=Drawn)
 
     def with_plan(self, plan: Plan, redraw: bool) -> _Draft:
-        draft = replace(self, plan=plan)
-        if redraw:
-            draft.drawn = draw_plan(self.source, plan)
-            draft.plan = settle(self.source, plan, draft.drawn.script, draft.drawn.pages)
-        return draft
+        if not redraw:
+            return replace(self, plan=plan, drawn=self.drawn.still(plan))
+        drawn = draw_plan(self.source, plan)
+        return replace(self, plan=settle(self.source, plan, drawn.script, drawn.pages), drawn=drawn)
 
     def projection(self) -> Projection:
         return assemble(self.source, self.plan, self.drawn)
@@ -617,8 +616,7 @@ def _go(draft: _Draft, way: _Way) -> _Draft:
             first = omitted.pop()[0] if joined else turn.number
             omitted.append((first, turn.number))
         joined = turn.number not in summarised
-    drawn = Drawn(results={spot: pages for spot, pages in draft.drawn.results.items() if spot[0] > way.last})
-    return replace(draft, plan=replace(plan, archive=None, omitted=tuple(omitted)), drawn=drawn)
+    return draft.with_plan(replace(plan, archive=None, omitted=tuple(omitted)), redraw=False)
 
 
 def _least(draft: _Draft, ways: Sequence[_Way], budget: Budget) -> _Way | None:

@@ -35,6 +35,12 @@ class Drawn:
     pages: Sequence[Page] = ()
     results: dict[Spot, tuple[Page, ...]] = field(default_factory=dict)
 
+    def still(self, plan: Plan) -> Drawn:
+        """What stands of it under a later plan that draws nothing new."""
+        standing = standing_results(plan)
+        results = {spot: pages for spot, pages in self.results.items() if spot in standing}
+        return Drawn(results=results) if plan.archive is None else Drawn(self.script, self.pages, results)
+
 
 def treated(turns: Sequence[Turn], plan: Plan, results: Mapping[Spot, Sequence[Page]] | None = None) -> list[Turn]:
     """The turns with their elided results, shortened texts and dropped images in their short forms, and
