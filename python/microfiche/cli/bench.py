@@ -10,10 +10,11 @@ import click
 
 from microfiche import density, formats
 from microfiche.errors import BadInput
-from microfiche.pages.render import Cell, Ink, Lines
+from microfiche.pages.render import Cell, Lines
 from microfiche.reading import ocr
 
-from .files import examples, name_of, plain, print_table, read_bytes, sizes, table
+from .files import examples, name_of, plain, print_table, read_bytes, table
+from .options import inks, sizes
 
 _READERS = "rapidocr"
 
@@ -28,7 +29,7 @@ _READERS = "rapidocr"
 @click.argument("sessions", nargs=-1, metavar="[SESSION]...", type=click.Path(path_type=Path, allow_dash=True))
 @click.option("--model", "names", multiple=True, metavar="MODEL", help="density: a model; may be given several times.")
 @click.option("--cell", "cells", multiple=True, metavar="WxH", callback=sizes, help="Pixels of a character; several.")
-@click.option("--ink", "inks", multiple=True, type=click.Choice(get_args(Ink)), help="Several.  [default: grey]")
+@click.option("--ink", "inks", multiple=True, type=inks, help="Several.  [default: grey]")
 @click.option("--lines", "layouts", multiple=True, type=click.Choice(get_args(Lines)), help="density.  [default: both]")
 @click.option("--characters", type=click.IntRange(1), help="density: of each kind of text at most so many.")
 @click.option("--scale", "scales", multiple=True, type=click.FloatRange(0.1, 4), help="reading.  [default: 1 and 0.75]")

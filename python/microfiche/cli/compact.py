@@ -12,10 +12,11 @@ from microfiche import models as catalogue
 from microfiche.ladder.budget import Policy
 from microfiche.ladder.plan import Plan
 from microfiche.messages import History, Message, Text, split_turns
-from microfiche.models import FIDELITIES, Fidelity
+from microfiche.models import Fidelity
 
 from .contexts import deliver, tokens
-from .files import STDIN, Target, examples, font_option, name_of, read_bytes
+from .files import STDIN, Target, examples, name_of, read_bytes
+from .options import fidelity_option, font_option, vision_option
 from .passes import Asked, compact_record, system_of, tools_of
 from .progress import working
 from .receipt import plural
@@ -65,14 +66,8 @@ _EXAMPLE = "microfiche compact session.jsonl --model claude-opus-5 --budget 120k
     type=click.Choice(formats.WIRES),
     help="The form of the request to write.  [default: a request's own; for a session, that of the model's provider]",
 )
-@click.option(
-    "--fidelity",
-    type=click.Choice(FIDELITIES),
-    default="exact",
-    show_default=True,
-    help="How well the model has to read the pages: smaller letters hold more.",
-)
-@click.option("--vision/--no-vision", default=None, help="Whether the model reads images.  [default: the catalogue's]")
+@fidelity_option
+@vision_option
 @font_option
 @click.option(
     "--system", type=click.Path(path_type=Path), metavar="FILE", help="The system prompt.  [default: SESSION's]"

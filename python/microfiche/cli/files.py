@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -161,27 +160,3 @@ def _sync(directory: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-def size(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, int] | None:
-    """The callback of an option that takes ``WxH`` in pixels."""
-    if value is None:
-        return None
-    found = re.fullmatch(r"([0-9]{1,5})[xX×]([0-9]{1,5})", value)
-    if found is None:
-        raise click.BadParameter(f"{value!r} is not a width and a height in pixels, such as 9x16")
-    return int(found[1]), int(found[2])
-
-
-def sizes(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[int, int], ...]:
-    """The callback of an option that takes ``WxH`` several times."""
-    return tuple(found for value in values if (found := size(ctx, param, value)) is not None)
-
-
-font_option = click.option(
-    "--font",
-    "fonts",
-    multiple=True,
-    metavar="FONT",
-    help="A font, by name or file, for characters that ours lacks; may be given several times.",
-)

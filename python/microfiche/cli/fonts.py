@@ -15,7 +15,8 @@ from microfiche.pages.atlas import Atlas
 from microfiche.pages.fonts import Font, atlas_for, fonts_of, installed
 from microfiche.pages.render import Cell, Ink, draw
 
-from .files import Target, examples, font_option, name_of, plain, print_table, read_bytes, size, table, write_one
+from .files import Target, examples, name_of, plain, print_table, read_bytes, table, write_one
+from .options import font_option, inks, size
 
 _WIDTH = 1568  # pixels of a specimen, as wide as a page for Claude
 _SHOWN = 20
@@ -25,7 +26,7 @@ _SHOWN = 20
 @click.argument("texts", nargs=-1, metavar="[FILE]...", type=click.Path(path_type=Path, allow_dash=True))
 @font_option
 @click.option("--cell", metavar="WxH", callback=size, default="9x16", show_default=True, help="Pixels of a character.")
-@click.option("--ink", type=click.Choice(("grey", "mono")), default="grey", show_default=True, help="Ink of the page.")
+@click.option("--ink", type=inks, default="grey", show_default=True, help="Ink of the page.")
 @click.option("--specimen", type=Target(), metavar="FILE", help="Draw every character there, as a PNG.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def fonts(

@@ -12,13 +12,13 @@ from typing import Any
 import click
 
 from microfiche.errors import BadPage, MicroficheError, NoVision
-from microfiche.models import FIDELITIES, Fidelity
+from microfiche.models import Fidelity
 from microfiche.pages.render import Cell, Ink, Level, Lines, Page, Segment, read_back, series
 from microfiche.pages.render import render as draw_text
 
-from .files import STDIN, Target, examples, font_option, name_of, plain, read_bytes, size, write_all, write_one
+from .files import STDIN, Target, examples, name_of, plain, read_bytes, write_all, write_one
+from .options import fidelity_option, font_option, inks, level_option, size, vision_option
 
-_INKS = ("grey", "mono")
 # A text chunk that every page of ours has behind its header.
 _OWN_CHUNK = b"tEXtmicrofiche\0"
 
@@ -35,7 +35,7 @@ _OWN_CHUNK = b"tEXtmicrofiche\0"
 @click.option(
     "--cell", metavar="WxH", callback=size, help="Pixels of one character, 4x6 to 16x32.  [default: the model's]"
 )
-@click.option("--ink", type=click.Choice(_INKS), help="Four grey levels or one bit.  [default: the model's, else grey]")
+@click.option("--ink", type=inks, help="Four grey levels or one bit.  [default: the model's, else grey]")
 @click.option(
     "--lines",
     type=click.Choice(("flow", "hard")),
@@ -43,23 +43,11 @@ _OWN_CHUNK = b"tEXtmicrofiche\0"
     show_default=True,
     help="Run on after a line break, or begin a new row.",
 )
-@click.option(
-    "--fidelity",
-    type=click.Choice(FIDELITIES),
-    default="exact",
-    show_default=True,
-    help="How well the model has to read: smaller letters hold more.",
-)
-@click.option(
-    "--level",
-    type=click.Choice(("fastest", "default", "smallest")),
-    default="default",
-    show_default=True,
-    help="Time against bytes; pixels are the same.",
-)
+@fidelity_option
+@level_option
 @click.option("--width", type=click.IntRange(1, 16_384), help="Pixels of a page.  [default: the model's, else 1568]")
 @click.option("--height", type=click.IntRange(1, 16_384), help="Pixels of a page.  [default: the model's, else 784]")
-@click.option("--vision/--no-vision", default=None, help="Whether the model reads images.  [default: the catalogue's]")
+@vision_option
 @font_option
 @click.option("--json", "as_json", is_flag=True, help="Print what was drawn as JSON.")
 def render(
@@ -197,7 +185,7 @@ def _is_page(path: Path) -> bool:
 @click.command(epilog=examples("microfiche read pages/notes-*.png > notes.txt", "microfiche read page-001.png --marks"))
 @click.argument("pages", nargs=-1, required=True, metavar="PAGE...", type=click.Path(path_type=Path, allow_dash=True))
 @click.option("--cell", metavar="WxH", callback=size, help="Pixels of one character.  [default: tried out]")
-@click.option("--ink", type=click.Choice(_INKS), help="[default: tried out]")
+@click.option("--ink", type=inks, help="[default: tried out]")
 @font_option
 @click.option("--marks", is_flag=True, help="Print bars and texts as JSON, one a line.")
 @click.option("--out", type=Target(), metavar="FILE", help="Write there, not to standard output.")

@@ -16,12 +16,13 @@ from microfiche.conversation import SHAKES, Conversation, Options
 from microfiche.errors import BadInput
 from microfiche.fit import Context
 from microfiche.ladder.budget import Policy, budget_for
-from microfiche.models import FIDELITIES, Fidelity
+from microfiche.models import Fidelity
 from microfiche.transfer import imported_with, standing_options
 from microfiche.views.window import composition
 
 from .contexts import deliver, tokens
-from .files import Target, examples, font_option, read_bytes
+from .files import Target, examples, read_bytes
+from .options import fidelity_option, font_option, vision_option
 from .progress import working
 from .record import emit, fitted, json_option, name_option, opened, picked, record_argument, room, styled, wait_option
 
@@ -95,16 +96,8 @@ def asking(command: Callable[..., None]) -> Callable[..., None]:
                 type=click.Choice(formats.WIRES),
                 help="The form of the request.  [default: its own; for a session, that of the model's provider]",
             ),
-            click.option(
-                "--fidelity",
-                type=click.Choice(FIDELITIES),
-                default="exact",
-                show_default=True,
-                help="How well the model has to read the pages.",
-            ),
-            click.option(
-                "--vision/--no-vision", default=None, help="Whether the model reads images.  [default: the catalogue's]"
-            ),
+            fidelity_option,
+            vision_option,
             font_option,
             click.option(
                 "--system",

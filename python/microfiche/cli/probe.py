@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import click
 
@@ -18,7 +18,8 @@ from microfiche.reading import probe as probing
 from microfiche.reading import senders
 from microfiche.reading.score import Tally, interval
 
-from .files import Target, examples, plain, print_table, sizes, table
+from .files import Target, examples, plain, print_table, table
+from .options import inks, sizes
 
 
 @click.command(epilog=examples("microfiche probe --model claude-opus-5 --dry-run"))
@@ -26,7 +27,7 @@ from .files import Target, examples, plain, print_table, sizes, table
     "--model", required=True, metavar="MODEL", help="The model that reads, and that the readings are kept of."
 )
 @click.option("--cell", "cells", multiple=True, metavar="WxH", callback=sizes, help="Pixels of a character; several.")
-@click.option("--ink", type=click.Choice(get_args(Ink)), default="grey", show_default=True, help="Ink of the pages.")
+@click.option("--ink", type=inks, default="grey", show_default=True, help="Ink of the pages.")
 @click.option("--pages", type=click.IntRange(1, 99), default=probing.PAGES, show_default=True, help="Pages a cell.")
 @click.option("--seed", type=int, default=1, show_default=True, help="What the pages are made from.")
 @click.option(

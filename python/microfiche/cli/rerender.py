@@ -18,10 +18,11 @@ from microfiche.batch.journal import MANIFESTS, Manifest
 from microfiche.batch.rows import Look
 from microfiche.batch.run import Outcome, Total, rerender_archives
 from microfiche.batch.sources import Source
-from microfiche.models import FIDELITIES, Fidelity
+from microfiche.models import Fidelity
 from microfiche.pages.render import Level
 
-from .files import Target, examples, font_option, plain
+from .files import Target, examples, plain
+from .options import fidelity_option, font_option, level_option, vision_option
 from .receipt import plural
 
 _EXAMPLE = "microfiche rerender archive/ work.mf --model claude-opus-5 --out pages/"
@@ -31,21 +32,9 @@ _EXAMPLE = "microfiche rerender archive/ work.mf --model claude-opus-5 --out pag
 @click.argument("archives", nargs=-1, required=True, metavar="ARCHIVE...", type=click.Path(path_type=Path))
 @click.option("--model", required=True, metavar="MODEL", help="The model that will read the pages.")
 @click.option("--out", required=True, type=Target(), metavar="DIR", help="Where the pages and the manifest go.")
-@click.option(
-    "--fidelity",
-    type=click.Choice(FIDELITIES),
-    default="exact",
-    show_default=True,
-    help="How well the model has to read: smaller letters hold more.",
-)
-@click.option(
-    "--level",
-    type=click.Choice(("fastest", "default", "smallest")),
-    default="default",
-    show_default=True,
-    help="Time against bytes; pixels are the same.",
-)
-@click.option("--vision/--no-vision", default=None, help="Whether the model reads images.  [default: the catalogue's]")
+@fidelity_option
+@level_option
+@vision_option
 @font_option
 @click.option(
     "--manifest",

@@ -1,0 +1,53 @@
+"""Options that several commands have, each told once."""
+
+from __future__ import annotations
+
+import re
+from typing import get_args
+
+import click
+
+from microfiche.models import FIDELITIES
+from microfiche.pages.render import Ink, Level
+
+
+def size(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, int] | None:
+    """The callback of an option that takes ``WxH`` in pixels."""
+    if value is None:
+        return None
+    found = re.fullmatch(r"([0-9]{1,5})[xX×]([0-9]{1,5})", value)
+    if found is None:
+        raise click.BadParameter(f"{value!r} is not a width and a height in pixels, such as 9x16")
+    return int(found[1]), int(found[2])
+
+
+def sizes(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[int, int], ...]:
+    """The callback of an option that takes ``WxH`` several times."""
+    return tuple(found for value in values if (found := size(ctx, param, value)) is not None)
+
+
+font_option = click.option(
+    "--font",
+    "fonts",
+    multiple=True,
+    metavar="FONT",
+    help="A font, by name or file, for characters that ours lacks; may be given several times.",
+)
+fidelity_option = click.option(
+    "--fidelity",
+    type=click.Choice(FIDELITIES),
+    default="exact",
+    show_default=True,
+    help="How well the model has to read the pages: smaller letters hold more.",
+)
+vision_option = click.option(
+    "--vision/--no-vision", default=None, help="Whether the model reads images.  [default: the catalogue's]"
+)
+level_option = click.option(
+    "--level",
+    type=click.Choice(get_args(Level)),
+    default="default",
+    show_default=True,
+    help="Time against bytes; pixels are the same.",
+)
+inks = click.Choice(get_args(Ink))
