@@ -20,9 +20,7 @@ from microfiche.messages import History
 from microfiche.models import Fidelity
 from microfiche.pages.render import Level, Page, Segment
 from microfiche.pages.script import write_script
-
-RECORD = b"SQLite format 3\0"
-"""How the file of a record begins, and that of no session."""
+from microfiche.record.sqlite import is_database
 
 
 class SessionRow(TypedDict, total=False):
@@ -112,18 +110,12 @@ def load(row: SessionRow) -> History:
     if text is not None:
         return formats.read(text, where=name)
     assert path is not None
-    if is_record(path):
+    if is_database(path):
         with Record.open(path, create=False, read_only=True) as record:
             return _conversation(record, conversation)
     if conversation is not None:
         raise BadInput("a conversation is named, and this is no record", name)
     return formats.read(Path(path).read_bytes(), where=name)
-
-
-def is_record(path: str | Path) -> bool:
-    """Whether a file is a database, and so no session."""
-    with Path(path).open("rb") as file:
-        return file.read(len(RECORD)) == RECORD
 
 
 def _conversation(record: Record, name: str | None) -> History:
@@ -160,9 +152,7 @@ def rerender(
     return _drawn(sessions, look, (fidelity, level, vision, font), threads)
 
 
-def _drawn(
-    sessions: Iterable[SessionRow], look: Look | None, rest: tuple[Any, ...], threads: int
-) -> Iterator[PageRow]:
+def _drawn(sessions: Iterable[SessionRow], look: Look | None, rest: tuple[Any, ...], threads: int) -> Iterator[PageRow]:
     for row in sessions:
         session, own = row.get("session") or row.get("path") or "", row.get("model")
         try:

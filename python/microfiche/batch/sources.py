@@ -12,8 +12,9 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from microfiche.conversation import Record
+from microfiche.record.sqlite import is_database
 
-from .rows import fault, is_record
+from .rows import fault
 
 SUFFIXES = frozenset((".json", ".jsonl", ".ndjson", ".traj"))
 """How files of sessions are called; in a folder others are passed over, records excepted."""
@@ -86,7 +87,7 @@ def _folder(folder: Path) -> Iterator[Path]:
 
 def _is_record(path: Path) -> bool:
     try:
-        return path.is_file() and is_record(path)
+        return path.is_file() and is_database(path)
     except OSError:
         return False
 
@@ -95,7 +96,7 @@ def _sessions(path: Path, real: str, names: _Names) -> Iterator[Source]:
     key = Key(real, None)
     try:
         status = path.stat()
-        if not is_record(path):
+        if not is_database(path):
             yield Source(key, names.of(key, _name(path)), f"{status.st_size}:{status.st_mtime_ns}", status.st_size)
             return
         with Record.open(path, create=False, read_only=True) as record:

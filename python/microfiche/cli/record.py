@@ -20,13 +20,13 @@ from microfiche import formats
 from microfiche.conversation import Conversation, Record
 from microfiche.errors import BadInput
 from microfiche.record import Head
+from microfiche.record.sqlite import is_database
 from microfiche.transfer import import_history
 
 from .files import STDIN, name_of, plain, read_bytes
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-_MAGIC = b"SQLite format 3\0"
 EXPORT = b'{"microfiche":"record"'
 """How an export of a whole record begins."""
 
@@ -66,10 +66,9 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 
 
 def is_record(path: Path) -> bool:
-    """Whether a file is a database, and so no session."""
+    """Whether a file is a database, and so no session; not if it cannot be read."""
     try:
-        with path.open("rb") as file:
-            return file.read(len(_MAGIC)) == _MAGIC
+        return is_database(path)
     except OSError:
         return False
 

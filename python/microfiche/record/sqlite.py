@@ -22,6 +22,8 @@ from microfiche.errors import Damaged, Locked, NewerFormat, NotARecord, ReadOnly
 APPLICATION_ID = 0x6D666368
 """``mfch``, at byte 68 of the file (https://www.sqlite.org/fileformat.html, 1.3.17)."""
 
+_MAGIC = b"SQLite format 3\0"
+
 FORMAT = 1
 """The format that this version writes, kept as SQLite's ``user_version``."""
 
@@ -80,6 +82,12 @@ _TRIGGERS += [
     f" WHEN NEW.name <> OLD.name OR NEW.turns < OLD.turns BEGIN {_REFUSE}; END;\n",
 ]
 SCHEMA = _TABLES + "".join(_TRIGGERS)
+
+
+def is_database(path: str | Path) -> bool:
+    """Whether a file is a database, and so no session."""
+    with Path(path).open("rb") as file:
+        return file.read(len(_MAGIC)) == _MAGIC
 
 
 @contextmanager
