@@ -1,4 +1,4 @@
-"""The command line: one module a group of commands.
+"""The command line: one module a group of commands, imported when one of them is asked for.
 
 Exit codes: 0 done, 1 could not, 2 wrong usage, 3 a check failed. Errors are one line on standard
 error: what, where, and what to do about it.
@@ -8,32 +8,58 @@ from __future__ import annotations
 
 import io
 import sys
+from importlib import import_module
 from typing import Any
 
 import click
 
 from microfiche.errors import MicroficheError
 
-from .audit import audit
-from .bench import bench
-from .branches import branch, checkpoint, fork, pin, pins, rewind, undo, unpin
-from .compact import compact
-from .completion import completion
-from .demo import demo
 from .files import examples, plain
-from .fonts import fonts
-from .history import import_, log, search, show, tree
-from .models import models
-from .pages import read, render
-from .passes import context, retry, shake
-from .probe import probe
-from .proofs import backup, export, verify
-from .recover import recover
-from .rerender import rerender
 from .settings import defaults
-from .view import view_
 
 __all__ = ["main"]
+
+
+_SECTIONS = {
+    "Make it fit": {"compact": "compact.compact", "recover": "recover.recover"},
+    "Pages": {
+        "render": "pages.render",
+        "rerender": "rerender.rerender",
+        "read": "pages.read",
+        "fonts": "fonts.fonts",
+        "models": "models.models",
+        "probe": "probe.probe",
+        "bench": "bench.bench",
+    },
+    "Keep a record": {
+        "import": "history.import_",
+        "log": "history.log",
+        "show": "history.show",
+        "search": "history.search",
+        "tree": "history.tree",
+    },
+    "Steer a record": {
+        "branch": "branches.branch",
+        "fork": "branches.fork",
+        "checkpoint": "branches.checkpoint",
+        "rewind": "branches.rewind",
+        "undo": "branches.undo",
+        "pin": "branches.pin",
+        "unpin": "branches.unpin",
+        "pins": "branches.pins",
+    },
+    "Contexts of a record": {"context": "passes.context", "shake": "passes.shake", "retry": "passes.retry"},
+    "Look and prove": {
+        "view": "view.view_",
+        "verify": "proofs.verify",
+        "audit": "audit.audit",
+        "export": "proofs.export",
+        "backup": "proofs.backup",
+    },
+    "This program": {"demo": "demo.demo", "completion": "completion.completion"},
+}
+"""The commands as the help lists them, by title and name; of each its module and the name there."""
 
 
 class _Failure(click.ClickException):
@@ -46,23 +72,25 @@ class _Failure(click.ClickException):
 class _Commands(click.Group):
     """Groups of commands; the errors of the package, and the system's, become one line."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.sections: dict[str, tuple[str, ...]] = {}
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [name for names in _SECTIONS.values() for name in names]
 
-    def add_section(self, title: str, *commands: click.Command) -> None:
-        """Add commands that the help lists under a title."""
-        for command in commands:
-            self.add_command(command)
-        self.sections[title] = tuple(str(command.name) for command in commands)
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        for names in _SECTIONS.values():
+            if cmd_name in names:
+                module, _, name = names[cmd_name].partition(".")
+                found: click.Command = getattr(import_module(f"{__name__}.{module}"), name)
+                return found
+        return None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        widest = max(map(len, self.commands))
-        for title, names in self.sections.items():
+        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        widest = max(map(len, commands))
+        for title, names in _SECTIONS.items():
             with formatter.section(title):
                 # First sentences whole: what is cut off explains nothing.
-                shown = [(f"{name:<{widest}}", self.commands[name].get_short_help_str(400)) for name in names]
-                formatter.write_dl(shown)
+                found = [(name, command) for name in names if (command := commands[name]) is not None]
+                formatter.write_dl([(f"{name:<{widest}}", each.get_short_help_str(400)) for name, each in found])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -104,13 +132,3 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             # Names of files and tools hold any character, terminals do not.
             stream.reconfigure(errors="backslashreplace")
-
-
-assert isinstance(main, _Commands)
-main.add_section("Make it fit", compact, recover)
-main.add_section("Pages", render, rerender, read, fonts, models, probe, bench)
-main.add_section("Keep a record", import_, log, show, search, tree)
-main.add_section("Steer a record", branch, fork, checkpoint, rewind, undo, pin, unpin, pins)
-main.add_section("Contexts of a record", context, shake, retry)
-main.add_section("Look and prove", view_, verify, audit, export, backup)
-main.add_section("This program", demo, completion)
