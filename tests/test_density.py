@@ -40,6 +40,14 @@ def test_every_row_has_its_grade(tmp_path: object, monkeypatch: pytest.MonkeyPat
     opus, sol = models.find("claude-opus-5"), models.find("gpt-5.6-sol")
     assert [density.grade(opus, cell) for cell in cells] == ["none", "gist", "gist", "default", "default"]
     assert [density.grade(sol, cell) for cell in cells] == ["none", "none", "none", "default", "default"]
+    # Readings of grey pages say nothing of mono ones, which are read worse; those of mono speak for both.
+    assert {row.ink: row.grade for row in rows(names=["claude-opus-5"], cells=[(5, 10)], inks=["grey", "mono"])} == {
+        "grey": "gist",
+        "mono": "none",
+    }
+    assert density.grade(opus, (9, 16), "mono") == "none"
+    add_readings("gpt-5.6-sol", [Reading("gist", (7, 14), 40, 40, "me", "2026-11", "code", "mono")])
+    assert {density.grade(models.find("gpt-5.6-sol"), (7, 14), ink) for ink in ("grey", "mono")} == {"gist"}
     add_readings("claude-opus-5", [Reading("lines", (7, 14), 40, 40, "me", "2026-11", "code")])
     assert [density.grade(models.find("claude-opus-5"), cell) for cell in cells[1:4]] == ["gist", "exact", "exact"]
 

@@ -55,11 +55,14 @@ class Density:
         return asdict(self)
 
 
-def grade(model: Model, cell: Cell) -> str:
-    """The best fidelity with evidence that the model reads at a cell, else ``default`` or ``none``."""
+def grade(model: Model, cell: Cell, ink: Ink = "grey") -> str:
+    """The best fidelity with evidence that the model reads at a cell, else ``default`` or ``none``.
+
+    Grey ink is read better than one bit: evidence of mono counts for it, and not the other way.
+    """
     for fidelity in FIDELITIES:
         own = models.cell_for(model, fidelity)
-        fits = own.width <= cell[0] and own.height <= cell[1]
+        fits = own.width <= cell[0] and own.height <= cell[1] and ink in ("grey", own.ink)
         if fits and own.grade == "measured":
             return fidelity
         if fits and fidelity == "exact":
@@ -165,7 +168,7 @@ def _row(model: Model, kind: str, segments: Sequence[Segment], cell: Cell, ink: 
         cell=cell,
         ink=ink,
         lines=lines,
-        grade=grade(model, cell),
+        grade=grade(model, cell, ink),
         characters=sum(len(page.text) for page in pages),
         pages=len(pages),
         page=(form.width, form.height),

@@ -111,8 +111,8 @@ def _print_density(rows: list[dict[str, Any]]) -> None:
         )
     print_table(made)
     click.echo(
-        "\nreads: the fidelity at which the model is known to read this cell; default: 9x16 and more without evidence;"
-        "\nnone: no evidence. gain: tokens of the text, as estimated for the model, over those of its pages."
+        "\nreads: the fidelity at which the model is known to read this cell; default: 9x16 grey and more without"
+        "\nevidence; none: no evidence. gain: tokens of the text, as estimated for the model, over those of its pages."
     )
 
 
