@@ -70,12 +70,12 @@ impl<'a> Strip<'a> {
         let bands = self.stencil.bands.chunks_exact(self.atlas.tiles());
         for (lines, band) in self.lines.chunks_exact_mut(self.stride * BAND).zip(bands) {
             let mut lines = lines.chunks_exact_mut(self.stride);
-            let mut lines: [&mut [u8]; BAND] =
-                std::array::from_fn(|_| lines.next().expect("a band of lines"));
-            let mut pending = [0u64; BAND];
-            let (mut held, mut at) = (0, 0);
-            // As many cells at once as fit in 32 bits.
-            let mut groups = tiles.chunks_exact((32 / BITS) as usize);
+            let mut out = Band {
+                lines: std::array::from_fn(|_| lines.next().expect("a band of lines")),
+                pending: [0; BAND],
+                held: 0,
+                at: 0,
+            };
             let join = |tiles: &[Tile]| {
                 let mut rows = [0u32; BAND];
                 for &tile in tiles {
@@ -85,30 +85,15 @@ impl<'a> Strip<'a> {
                 }
                 rows
             };
+            // As many cells at once as fit in 32 bits.
+            let mut groups = tiles.chunks_exact((32 / BITS) as usize);
             for tiles in &mut groups {
-                let rows = join(tiles);
-                let added = 32 / BITS * BITS;
-                pending = std::array::from_fn(|y| pending[y] << added | u64::from(rows[y]));
-                held += added;
-                if held >= 32 {
-                    held -= 32;
-                    write(&mut lines, &pending, held, at, 4);
-                    at += 4;
-                }
+                out.add(join(tiles), 32 / BITS * BITS);
             }
             for tile in groups.remainder() {
-                let rows = join(std::slice::from_ref(tile));
-                pending = std::array::from_fn(|y| pending[y] << BITS | u64::from(rows[y]));
-                held += BITS;
-                if held >= 32 {
-                    held -= 32;
-                    write(&mut lines, &pending, held, at, 4);
-                    at += 4;
-                }
+                out.add(join(std::slice::from_ref(tile)), BITS);
             }
-            // What is left, filled up with white.
-            let pending = pending.map(|pending| pending << 32 | u64::from(u32::MAX));
-            write(&mut lines, &pending, held, at, held.div_ceil(8) as usize);
+            out.finish();
         }
     }
 
@@ -166,11 +151,43 @@ impl<'a> Strip<'a> {
     }
 }
 
-/// Writes 32 of the bits of each line, those above the lowest `held`, or their first `bytes`.
-#[inline]
-fn write(lines: &mut [&mut [u8]; BAND], pending: &[u64; BAND], held: u32, at: usize, bytes: usize) {
-    for (line, pending) in lines.iter_mut().zip(pending) {
-        line[at..at + bytes].copy_from_slice(&((pending >> held) as u32).to_be_bytes()[..bytes]);
+/// A band of scanlines under way.
+struct Band<'a> {
+    lines: [&'a mut [u8]; BAND],
+    /// Bits of each line that are not written yet are the lowest `held`, fewer than 32.
+    pending: [u64; BAND],
+    held: u32,
+    /// Where the next bytes go.
+    at: usize,
+}
+
+impl Band<'_> {
+    /// Adds up to 32 bits to each line. Inlined, so that the state stays in registers over the loop.
+    #[inline(always)]
+    fn add(&mut self, rows: [u32; BAND], bits: u32) {
+        self.pending = std::array::from_fn(|y| self.pending[y] << bits | u64::from(rows[y]));
+        self.held += bits;
+        if self.held >= 32 {
+            self.held -= 32;
+            self.write(4);
+        }
+    }
+
+    /// Writes what is left, filled up with white.
+    #[inline(always)]
+    fn finish(mut self) {
+        self.pending = self.pending.map(|pending| pending << 32 | u64::from(u32::MAX));
+        self.write(self.held.div_ceil(8) as usize);
+    }
+
+    /// Writes the first `bytes` of the 32 bits above the lowest `held`.
+    #[inline(always)]
+    fn write(&mut self, bytes: usize) {
+        for (line, pending) in self.lines.iter_mut().zip(&self.pending) {
+            let bits = ((pending >> self.held) as u32).to_be_bytes();
+            line[self.at..self.at + bytes].copy_from_slice(&bits[..bytes]);
+        }
+        self.at += bytes;
     }
 }
 
