@@ -78,20 +78,9 @@ impl Typeface {
     /// The font of this version.
     pub fn own(cell: Cell, ink: Ink) -> Typeface {
         let atlas = Atlas::get(cell, ink);
-        let marks = atlas.marks();
         let mut typeface = Typeface::empty(cell, ink);
-        for (kind, tile) in
-            [(TileKind::Newline, marks.newline), (TileKind::Tab, marks.tab), (TileKind::Hard, marks.hard)]
-        {
-            typeface.base.admit(kind, atlas.levels(tile).to_vec());
-        }
-        for ascii in alphabet() {
-            typeface.base.admit(TileKind::Inverse(ascii), atlas.levels(atlas.inverse(ascii)).to_vec());
-        }
-        for code in 0x21..0x7F {
-            if let Some(Glyph::One(tile)) = atlas.glyph(code) {
-                typeface.base.admit(TileKind::Glyph(code), atlas.levels(tile).to_vec());
-            }
+        for (_, tile) in basics(atlas) {
+            typeface.base.admit(atlas.kind(tile), atlas.levels(tile).to_vec());
         }
         for (code, glyph) in atlas.others() {
             let levels = |tile: Tile| atlas.levels(tile).to_vec();
@@ -212,9 +201,8 @@ impl Typeface {
     /// Adds a glyph of these levels if the law lets it; the cells of a wide one stand one behind the other.
     fn take(&mut self, code: u32, levels: Vec<u8>) -> bool {
         let area = self.cell().area();
-        let whole = |levels: &[u8]| self.base.identify(levels).is_some() || self.singles.contains_key(levels);
         if levels.len() == area {
-            if whole(&levels) || self.halves.contains_key(&levels[..]) {
+            if self.is_whole(&levels) || self.halves.contains_key(&levels[..]) {
                 return false;
             }
             self.singles.insert(levels.clone().into(), code);
@@ -308,17 +296,8 @@ impl Typeface {
                 packed << (usize::from(ink.bits()) * (pixels - group.len()))
             }));
         };
-        let marks = self.base.marks();
-        for (number, tile) in [(NEWLINE, marks.newline), (TAB, marks.tab), (HARD, marks.hard)] {
+        for (number, tile) in basics(&self.base) {
             put(number, self.base.levels(tile));
-        }
-        for ascii in alphabet() {
-            put(INVERSE + u32::from(ascii), self.base.levels(self.base.inverse(ascii)));
-        }
-        for code in 0x21..0x7F {
-            if let Some(Glyph::One(tile)) = self.base.glyph(code) {
-                put(code, self.base.levels(tile));
-            }
         }
         for (&code, levels) in &self.glyphs {
             put(code | if levels.len() > cell.area() { WIDE } else { 0 }, levels);
@@ -386,6 +365,17 @@ impl Typeface {
 /// The characters of marks by number.
 fn alphabet() -> impl Iterator<Item = u8> {
     (0x21..0x7F).filter(|ascii| MARK_ALPHABET.contains(ascii))
+}
+
+/// The tiles that a typeface keeps before all others, with their numbers: marks, inverse characters, ASCII.
+fn basics(atlas: &Atlas) -> impl Iterator<Item = (u32, Tile)> {
+    let marks = atlas.marks();
+    let inverse = alphabet().map(|ascii| (INVERSE + u32::from(ascii), atlas.inverse(ascii)));
+    let ascii = (0x21..0x7F).filter_map(|code| match atlas.glyph(code) {
+        Some(Glyph::One(tile)) => Some((code, tile)),
+        _ => None,
+    });
+    [(NEWLINE, marks.newline), (TAB, marks.tab), (HARD, marks.hard)].into_iter().chain(inverse).chain(ascii)
 }
 
 /// Coverage scaled to another size: each pixel is the mean of the area that it stands on.
