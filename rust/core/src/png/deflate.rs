@@ -1,8 +1,7 @@
 //! The one door to deflate.
 //!
-//! libdeflate: on pages it is both the fastest and the densest of the well-kept libraries
-//! (`benches/NOTES.md` has the rivals), and no choice that it makes depends on the processor. The
-//! fastest level does without a library.
+//! libdeflate: no choice that it makes depends on the processor; `benches/NOTES.md` has what its levels give on
+//! pages. The fastest level does without a library.
 use libdeflater::{CompressionLvl, Compressor};
 
 /// How hard the encoder tries. The pixels are the same at every level.
