@@ -2,7 +2,6 @@ from collections.abc import Sequence
 from typing import final
 
 GRAMMAR: int
-MAX_PIXELS: int
 
 @final
 class Sheet:

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use crate::font::{self, Metrics, Name, construct};
 use crate::png::huffman::Code;
@@ -35,6 +35,14 @@ impl Ink {
     /// Levels of grey, black and white included.
     pub const fn levels(self) -> u8 {
         1 << self.bits()
+    }
+
+    /// `grey` or `mono`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Ink::Grey => "grey",
+            Ink::Mono => "mono",
+        }
     }
 }
 
@@ -145,7 +153,8 @@ pub struct Atlas {
     /// Tiles from here on are neither marks nor ASCII.
     plain: Tile,
     stencil: OnceLock<Stencil>,
-    code: OnceLock<Code>,
+    /// Made of marks and ASCII alone, so that copies, which only get other glyphs, have it in common.
+    code: Arc<OnceLock<Code>>,
 }
 
 impl Atlas {
@@ -264,7 +273,7 @@ impl Atlas {
             marks: Marks { newline: NONE, tab: NONE, hard: NONE, solid: NONE, blank: NONE },
             plain: 0,
             stencil: OnceLock::new(),
-            code: OnceLock::new(),
+            code: Arc::default(),
         };
         atlas.marks.blank = atlas.add(TileKind::Blank, vec![white; cell.area()]);
         atlas.marks.solid = atlas.add(TileKind::Solid, vec![0; cell.area()]);

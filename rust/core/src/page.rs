@@ -46,7 +46,7 @@ pub struct Options {
     pub inside: Option<u64>,
     /// `None`: the font's own glyphs.
     pub typeface: Option<Arc<Typeface>>,
-    /// Whether the pages carry their digests: a fifth of the time of a page at the fastest level.
+    /// Whether the pages carry their digests, which costs time: elsewhere [`digest`] gives that of a file.
     pub digests: bool,
     /// 0: as many as pay.
     pub threads: usize,
@@ -342,7 +342,7 @@ impl<'a> Encoder<'a> {
             lines.push(format!("turns={low}-{high}"));
         }
         lines.push(format!("cell={}x{}", cell.width, cell.height));
-        lines.push(format!("ink={}", if ink == Ink::Grey { "grey" } else { "mono" }));
+        lines.push(format!("ink={}", ink.name()));
         let source = source_digest(self.segments, sheet.start, sheet.end);
         let hex: String = source.iter().map(|byte| format!("{byte:02x}")).collect();
         lines.push(format!("source={hex}"));

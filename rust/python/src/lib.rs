@@ -19,9 +19,6 @@ mod _core {
     #[pymodule_export]
     const GRAMMAR: u32 = core::GRAMMAR;
 
-    #[pymodule_export]
-    const MAX_PIXELS: u64 = core::MAX_PIXELS;
-
     /// A drawn page; see `microfiche.pages.Page`, which is made of it.
     #[pyclass(frozen, get_all)]
     struct Sheet {
@@ -121,7 +118,7 @@ mod _core {
 
         #[getter]
         fn ink(&self) -> &'static str {
-            ink_name(self.0.ink())
+            self.0.ink().name()
         }
 
         /// How many cells a code point takes, 0 if it is written as an escape.
@@ -145,13 +142,6 @@ mod _core {
             _ => {
                 Err(errors::BadInput::new_err((format!("no ink is called {ink:?}"), "", "use grey or mono")))
             }
-        }
-    }
-
-    fn ink_name(ink: core::Ink) -> &'static str {
-        match ink {
-            core::Ink::Grey => "grey",
-            core::Ink::Mono => "mono",
         }
     }
 
@@ -346,7 +336,7 @@ mod _core {
         };
         let pixels = image.pixels().map_err(|error| read_error(error, "image 1".into()))?;
         let found = py.detach(|| core::form_of(&pixels, &options));
-        Ok(found.map(|(cell, ink)| ((cell.width, cell.height), ink_name(ink))))
+        Ok(found.map(|(cell, ink)| ((cell.width, cell.height), ink.name())))
     }
 
     /// Bytes as base64 with padding (RFC 4648, 4).
