@@ -22,7 +22,7 @@ Draw = Callable[[Sequence[Segment], int, int | None], list[Page]]
 """Draws segments on pages numbered from a number, beginning inside of a turn if there is one."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Document:
     form: Hashable
     segments: tuple[Segment, ...]
