@@ -55,8 +55,8 @@ class Design:
         return name if self.used == 1 else f"{name}, {self.used:.0%} of the rows"
 
 
-def _page(design: Design, seed: int, number: int, model: str) -> tuple[Any, list[tuple[str, str, str]]]:
-    """One page as an image, and what is asked of it: kind, comment and truth."""
+def _page(design: Design, seed: int, number: int, model: str) -> tuple[Any, list[Question]]:
+    """One page as an image, and what is asked of it."""
     form = page(find(model, vision=True), design.pitch)
     dice = random.Random(f"{seed}/{number}")
     rows = max(2, round(form.rows * design.used))
@@ -71,13 +71,7 @@ def _page(design: Design, seed: int, number: int, model: str) -> tuple[Any, list
         grid=0,
         first=number,
     )
-    asked = []
-    tables = (("line", made.lines, design.lines), ("identifier", made.identifiers, design.lines // 2))
-    for kind, table, count in tables:
-        shown = [comment for comment in table if f"{comment}\n" in first.text]
-        whole = [comment for comment in shown if f"{table[comment]}\n" in first.text or kind == "identifier"]
-        whole = [comment for comment in whole if table[comment] in first.text]
-        asked += [(kind, comment, table[comment]) for comment in dice.sample(whole, count)]
+    asked = made.questions(dice, first.text, (design.lines, design.lines // 2, 0, 0))
     from PIL import Image
 
     drawn = first.image().convert("L")
@@ -103,9 +97,9 @@ def make(out: Path, keys: Path, name: str, design: Design, seeds: list[int], pag
         for place, (seed, number) in enumerate(wanted[reading * each : (reading + 1) * each], 1):
             image, asked = _page(design, seed, number, model)
             image.save(folder / f"page-{place}.png")
-            for kind, comment, truth in asked:
-                answers[str(len(answers) + 1)] = kind, truth
-                listed.append(f"{len(answers)}. page-{place}.png: {kind} under `{comment}`")
+            for question in asked:
+                answers[str(len(answers) + 1)] = question.kind, question.truth
+                listed.append(f"{len(answers)}. page-{place}.png: {question.asks}")
         if reading == 0:
             _checker(folder / "checker.png", image.width, image.height)
         _questions(folder / "questions.txt", listed, reading == 0)

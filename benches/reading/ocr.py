@@ -24,13 +24,12 @@ import argparse
 import json
 import random
 import re
-from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from microfiche.reading.ocr import Reader, plain, rapidocr, row_image, scaled
-from microfiche.reading.score import differences
+from microfiche.reading.documents import mixed_line
+from microfiche.reading.ocr import Reader, misread, rapidocr, row_image
 
 CELLS = ["5x10", "6x12", "7x14", "9x16"]
 FINE = 8  # samples along a pixel of a rival
@@ -53,19 +52,7 @@ def text_lines(name: str = "corpus.txt") -> list[str]:
 
 def mixed_lines(count: int = 40, seed: int = 1) -> list[str]:
     rng = random.Random(seed)
-    lines = []
-    for _ in range(count):
-        line = ""
-        while len(line) < 50:
-            kind = rng.random()
-            if kind < 0.5:
-                line += rng.choice(WORDS)
-            elif kind < 0.85:
-                line += rng.choice(SIGNS)
-            else:
-                line += "".join(rng.choice(ALNUM) for _ in range(6))
-        lines.append(f"{line} {rng.getrandbits(48):012x}")
-    return lines
+    return [mixed_line(rng, 50, WORDS, SIGNS) for _ in range(count)]
 
 
 def alike_lines(count: int = 40, seed: int = 3) -> list[str]:
@@ -114,15 +101,7 @@ def outlines(path: Path) -> Drawer:
 
 def judge(reader: Reader, row: Drawer, lines: Sequence[str], cell: tuple[int, int], scale: float) -> dict[str, Any]:
     """What the reader makes of lines: characters, edits (commonest first), identifiers and how many were found."""
-    edits: Counter[str] = Counter()
-    length = found = identifiers = 0
-    for line in lines:
-        want, got = plain(line), plain(reader(scaled(row(line, cell), scale)))
-        edits.update(differences(want, got))
-        length += len(want)
-        wanted = IDENTIFIER.findall(line)
-        identifiers += len(wanted)
-        found += sum(identifier in got for identifier in wanted)
+    edits, length, found, identifiers = misread(reader, lines, lambda line: row(line, cell), scale, IDENTIFIER)
     return {"length": length, "edits": dict(edits.most_common()), "found": found, "identifiers": identifiers}
 
 

@@ -137,15 +137,19 @@ def document(dice: random.Random, cells: int, number: int = 0, decisions: bool =
     return made
 
 
-def mixed_line(dice: random.Random, length: int = 50) -> str:
+_SIGNS = tuple("( [ -> . == != += : ; , { } ] ) ' \" _ / * & | < > % # @".split())
+
+
+def mixed_line(
+    dice: random.Random, length: int = 50, words: Sequence[str] = VOCABULARY, signs: Sequence[str] = _SIGNS
+) -> str:
     """Words, signs and random letters of about a length, with an identifier behind: for readers of single lines."""
-    signs = "( [ -> . == != += : ; , { } ] ) ' \" _ / * & | < > % # @".split()
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
     text = ""
     while len(text) < length:
         kind = dice.random()
         if kind < 0.5:
-            text += dice.choice(VOCABULARY)
+            text += dice.choice(words)
         elif kind < 0.85:
             text += dice.choice(signs)
         else:

@@ -148,18 +148,29 @@ def measure(
 def _measured(
     reader: Reader, name: str, kind: str, lines: Sequence[str], cell: Cell, ink: Ink, scale: float
 ) -> Reading:
+    edits, characters, found, identifiers = misread(reader, lines, lambda each: row_image(each, cell, ink), scale)
+    ranked = dict(sorted(edits.items(), key=lambda item: (-item[1], item[0])))
+    return Reading(name, kind, cell, ink, scale, len(lines), characters, edits.total(), found, identifiers, ranked)
+
+
+def misread(
+    reader: Reader,
+    lines: Sequence[str],
+    row: Callable[[str], PIL.Image.Image],
+    scale: float,
+    identifier: re.Pattern[str] = _IDENTIFIER,
+) -> tuple[Counter[str], int, int, int]:
+    """What a reader makes of lines as ``row`` draws them: edits, characters, identifiers read whole and all of them."""
     edits: Counter[str] = Counter()
     characters = found = identifiers = 0
     for each in lines:
-        want, got = plain(each), plain(reader(scaled(row_image(each, cell, ink), scale)))
+        want, got = plain(each), plain(reader(scaled(row(each), scale)))
         edits.update(differences(want, got))
         characters += len(want)
-        wanted = _IDENTIFIER.findall(each)
+        wanted = identifier.findall(each)
         identifiers += len(wanted)
         found += sum(whole in got for whole in wanted)
-    ranked = dict(sorted(edits.items(), key=lambda item: (-item[1], item[0])))
-    total = edits.total()
-    return Reading(name, kind, cell, ink, scale, len(lines), characters, total, found, identifiers, ranked)
+    return edits, characters, found, identifiers
 
 
 def scaled(image: PIL.Image.Image, scale: float) -> PIL.Image.Image:
