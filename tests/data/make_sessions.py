@@ -22,6 +22,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
+from microfiche.demo import material
+
 T = TypeVar("T")
 CWD = "/home/ada/harbour"
 MODEL = "claude-opus-5"
@@ -29,16 +31,7 @@ BEGAN = datetime(2026, 11, 2, 9, 0, tzinfo=UTC)
 TOOLS = ["Bash", "Read", "Grep", "Glob", "Edit", "Write", "TodoWrite", "mcp__browser__screenshot"]
 
 
-class Dice:
-    """A linear congruential generator (the constants of Knuth's MMIX), read from its upper bits."""
-
-    def __init__(self, seed: int) -> None:
-        self.state = seed
-
-    def below(self, limit: int) -> int:
-        self.state = (self.state * 6364136223846793005 + 1442695040888963407) % 2**64
-        return (self.state >> 33) % limit
-
+class Dice(material.Dice):
     def between(self, low: int, high: int) -> int:
         return low + self.below(high - low + 1)
 
