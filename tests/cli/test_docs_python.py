@@ -56,13 +56,10 @@ calls = [
     "clients": "",
     "compact": "",
     "conversation": CLIENT + RUN,
-    "rerender": f"""
-import os, sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
-import ray_stand_in
-sys.modules["ray"] = ray_stand_in
+    "rerender": """
+import os
 import pyarrow, pyarrow.parquet
-rows = {{"session": ["a"], "text": [open("archive/session.jsonl").read()]}}
+rows = {"session": ["a"], "text": [open("archive/session.jsonl").read()]}
 text = rows["text"][0]
 os.mkdir("sessions")
 pyarrow.parquet.write_table(pyarrow.table(rows), "sessions/a.parquet")
@@ -96,7 +93,7 @@ record.close()
     "rerender": """
 assert total.drawn == 1 and total.pages >= 2 and not total.failed
 assert page["page"] >= 2 and page["png"].startswith(b"\\x89PNG")
-made = pyarrow.parquet.read_table("pages/part-0.parquet").to_pylist()
+made = pyarrow.parquet.read_table("drawn/part-0.parquet").to_pylist()
 assert [each["page"] for each in made] == list(range(1, page["page"] + 1)) and made[-1]["digest"] == page["digest"]
 """,
     "summaries": "assert fit.receipt.summaries and fit.receipt.summary_calls >= 1 and fit.tokens <= 120_000",
