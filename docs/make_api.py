@@ -21,7 +21,7 @@ PAGE = Path(__file__).with_name("api.md")
 SECTIONS = {
     "Lists in, lists out": "compact recover count Context Plan Policy Receipt SummaryRequest",
     "Is it sendable, and why was it refused": "validate repair Violation Repair refusal Refusal",
-    "Pages": "render rerender read_back bars_on Page Bar PlacedBar",
+    "Pages": "render rerender read_back Page Bar",
     "A record": "Record Conversation tools command Said",
     "What the model saw": "audit Audit",
     "The official clients": "clients",
@@ -31,7 +31,7 @@ SECTIONS = {
 
 def page() -> str:
     """The whole page."""
-    names = {title: [name for name in names.split() if name in mf.__all__] for title, names in SECTIONS.items()}
+    names = {title: names.split() for title, names in SECTIONS.items()}
     placed = {name for listed in names.values() for name in listed}
     rest = [name for name in mf.__all__ if name not in placed]
     names["Errors"] = [name for name in rest if _is_error(getattr(mf, name))]
