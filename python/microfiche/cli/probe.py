@@ -69,9 +69,8 @@ def probe(
     if dry_run:
         _print_costs(model, costs, as_json)
         return
-    total = sum(cost.money or 0.0 for cost in costs)
-    known = all(cost.money is not None for cost in costs)
-    estimate = f", about {total:.2f} USD" if known and reader is None else ""
+    total = _total(costs)
+    estimate = f", about {total:.2f} USD" if total is not None and reader is None else ""
     click.echo(plain(f"{len(trials):,} pages for {reader or model}{estimate}"), err=True)
     opened = senders.program(reader) if reader else senders.client(wire or found.wire, model, max_tokens, base_url)
     with opened as asked:
@@ -98,6 +97,12 @@ def _was(before: Cell, after: Cell) -> str:
     return f" (was {before})" if str(before) != str(after) else ""
 
 
+def _total(costs: list[probing.Cost]) -> float | None:
+    """USD, ``None`` where no price is known."""
+    known = [cost.money for cost in costs if cost.money is not None]
+    return sum(known) if len(known) == len(costs) else None
+
+
 def _print_costs(model: str, costs: list[probing.Cost], as_json: bool) -> None:
     rows: list[dict[str, Any]] = [
         {
@@ -106,8 +111,7 @@ def _print_costs(model: str, costs: list[probing.Cost], as_json: bool) -> None:
         }
         for cost in costs
     ]  # fmt: skip
-    known = all(cost.money is not None for cost in costs)
-    total = sum(cost.money or 0.0 for cost in costs) if known else None
+    total = _total(costs)
     if as_json:
         click.echo(json.dumps({"model": model, "cells": rows, "usd": total}, indent=1))
         return
