@@ -79,9 +79,7 @@ def fiche(ink: Any) -> Drawer:
 
 
 def outlines(path: Path) -> Drawer:
-    """A rival: an outline font at the size whose advance fills the cell, unhinted area coverage in four levels.
-
-    Hinting by FreeType makes JetBrains Mono at 8 px ten times worse."""
+    """A rival: an outline font at the size whose advance fills the cell, unhinted area coverage in four levels."""
     from PIL import Image, ImageDraw, ImageFont
 
     def row(line: str, cell: tuple[int, int]) -> Any:
