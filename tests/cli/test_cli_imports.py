@@ -23,6 +23,7 @@ def test_the_library_loads_the_standard_library_and_itself_only() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, timeout=60)
     assert json.loads(done.stdout) == ["microfiche"]
 
+
 COMMAND = """
 import sys
 from microfiche.cli import main

@@ -89,12 +89,17 @@ def runs(code: str, judge: Judge, heading: str = "") -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("page", TASKS)
-def test_the_commands_of_a_task_run_in_their_order(run: Run, folder: Path, page: str) -> None:
+def needs_font(page: str) -> None:
+    """Skip the page on fonts where the one that it names is not installed."""
     if page == "fonts":
         pytest.importorskip("freetype")
         if not any("DejaVuSansMono" in str(each) for each in Path("/usr/share/fonts").rglob("*.ttf")):
             pytest.skip("the font that the page names is not installed")
+
+
+@pytest.mark.parametrize("page", TASKS)
+def test_the_commands_of_a_task_run_in_their_order(run: Run, folder: Path, page: str) -> None:
+    needs_font(page)
     if page == "recover":
         ran = run("compact", "session.jsonl", "--model", "claude-opus-5", "--budget", "100k", "--out", "whole")
         assert ran.code == 0
@@ -112,10 +117,7 @@ def test_the_commands_of_a_task_run_in_their_order(run: Run, folder: Path, page:
 
 @pytest.mark.parametrize("page", ["quickstart", "cells", "fonts"])
 def test_the_code_of_a_task_runs(folder: Path, page: str) -> None:
-    if page == "fonts":
-        pytest.importorskip("freetype")
-        if not any("DejaVuSansMono" in str(each) for each in Path("/usr/share/fonts").rglob("*.ttf")):
-            pytest.skip("the font that the page names is not installed")
+    needs_font(page)
     code = [block for _, block in blocks(page)]
     assert code
     with Judge() as judge:

@@ -77,9 +77,7 @@ def test_without_its_vocabulary_the_folder_is_named(monkeypatch: pytest.MonkeyPa
         raise ConnectionError("no network")
 
     monkeypatch.setitem(sys.modules, "tiktoken", library(unreachable))
-    with pytest.raises(
-        mf.MicroficheError, match=r"loaded \(ConnectionError\).*TIKTOKEN_CACHE_DIR"
-    ):
+    with pytest.raises(mf.MicroficheError, match=r"loaded \(ConnectionError\).*TIKTOKEN_CACHE_DIR"):
         mf.count(SAID, model="gpt-4o", ruler="tiktoken")
 
 
