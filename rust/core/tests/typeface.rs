@@ -3,8 +3,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use microfiche_core::{
-    BadTypeface, Cell, Error, Ink, Options, Page, Piece, Pixels, ReadError, ReadOptions, Segment, Typeface,
-    read_back, render,
+    BadTypeface, Cell, Error, Ink, Level, Options, Page, Piece, Pixels, ReadError, ReadOptions, Segment,
+    Typeface, read_back, render,
 };
 use proptest::prelude::*;
 
@@ -49,14 +49,41 @@ fn pattern(number: u32, cells: usize) -> Vec<u8> {
 fn without_other_glyphs_the_pages_are_those_of_the_font() {
     let text = "if a <= b:\n        return \"é → ✅ █ 漢\"\n\n\n\tend ✨";
     for ink in [Ink::Grey, Ink::Mono] {
-        let own = Options::new(cell(), ink, 7 * 40, 14 * 12);
+        let own = Options { digests: true, ..Options::new(cell(), ink, 7 * 40, 14 * 12) };
         let typeface = Arc::new(Typeface::own(cell(), ink));
         let given = Options { typeface: Some(typeface.clone()), ..own.clone() };
         let segments = [Segment::Text(text.as_bytes())];
         let (plain, drawn) = (render(&segments, &own).unwrap(), render(&segments, &given).unwrap());
+        assert!(plain[0].digest.is_some());
         assert_eq!(plain[0].digest, drawn[0].digest);
         assert_eq!(plain[0].escapes, drawn[0].escapes);
         assert_eq!(read(&drawn, &typeface), Ok(vec![Piece::Text(text.into())]));
+    }
+}
+
+#[test]
+fn what_was_drawn_before_changes_no_page() {
+    let made = || {
+        let mut typeface = Typeface::own(cell(), Ink::Grey);
+        for code in 0x4E00..0x4E20 {
+            offer(&mut typeface, code, &pattern(9000 + code, 2));
+        }
+        Arc::new(typeface)
+    };
+    let plain = "fn main() { let total = 3; }\n".repeat(9);
+    let han: String = (0x4E00..0x4E20).filter_map(char::from_u32).collect();
+    let mixed = format!("{plain}{han}{plain}");
+    for level in [Level::Fastest, Level::Default] {
+        let draw = |text: &str, typeface: &Arc<Typeface>| {
+            render(&[Segment::Text(text.as_bytes())], &Options { level, ..options(typeface) }).unwrap()
+        };
+        let used = made();
+        assert_eq!(used.cells(0x4E00), Some(2));
+        for text in [&han, &mixed, &plain] {
+            let pages = draw(text, &used);
+            assert_eq!(pages, draw(text, &made()));
+            assert_eq!(read(&pages, &used), Ok(vec![Piece::Text(text.as_bytes().into())]));
+        }
     }
 }
 
