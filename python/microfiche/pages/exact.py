@@ -20,8 +20,8 @@ from .render import Bar, Segment
 Class: TypeAlias = Literal["path", "id", "code", "hash", "url", "version", "number", "name"]
 
 CLASSES: tuple[Class, ...] = ("path", "id", "code", "hash", "url", "version", "number", "name")
-_PLACES = {kind: place for place, kind in enumerate(CLASSES)}
 """The classes of values, in the order of their rank where all else is equal."""
+_PLACES = {kind: place for place, kind in enumerate(CLASSES)}
 
 SHARE = 0.05
 """The values behind a page have at most this share of its characters, a line break for each included."""
