@@ -110,15 +110,15 @@ class Cost:
     money: float | None
 
 
-def costs(model: Model, asked: Sequence[Trial], reasoning: int = 0) -> list[Cost]:
-    """An estimate for each cell; a model that thinks before it answers may take ``reasoning`` tokens more a request."""
+def costs(model: Model, asked: Sequence[Trial]) -> list[Cost]:
+    """An estimate for each cell; a model that thinks before it answers takes more."""
     ruler = models.Ruler(model)
     found = []
     for cell in dict.fromkeys(trial.cell for trial in asked):
         some = [trial for trial in asked if trial.cell == cell]
         given = [ruler.image(t.page.width, t.page.height) + ruler.text(t.words) for t in some]
         questions = sum(len(trial.questions) for trial in some)
-        answered = questions * _ANSWER_TOKENS + len(some) * reasoning
+        answered = questions * _ANSWER_TOKENS
         prices = [models.cost(model, tokens) for tokens in given]
         money = None
         if model.prices.output is not None and None not in prices:
