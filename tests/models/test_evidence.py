@@ -48,6 +48,9 @@ def chosen(*readings: Reading) -> list[str]:
         # The smallest of several; a larger cell that was read worse speaks against it.
         ([reading("lines", (7, 14), 40, 40), reading("lines", (6, 12), 40, 40)], ["6x12", "6x12", "6x12"]),
         ([reading("lines", (7, 14), 30, 40), reading("lines", (6, 12), 40, 40)], ["9x16", "9x16", "9x16"]),
+        # What mono ink was misread in is nothing against grey; the other way it is.
+        ([reading("lines", (7, 14), 30, 40, ink="mono"), reading("lines", (6, 12), 40, 40)], ["6x12", "6x12", "6x12"]),
+        ([reading("lines", (7, 14), 10, 40), reading("lines", (6, 12), 40, 40, ink="mono")], ["9x16", "9x16", "9x16"]),
         ([reading("lines", (7, 14), 34, 40), reading("lines", (6, 12), 40, 40)], ["9x16", "6x12", "6x12"]),
         ([reading("lines", (7, 14), 4, 20), reading("lines", (6, 12), 40, 40)], ["6x12", "6x12", "6x12"]),
         ([Reading("F1", (8, 16), None, None, "a", "2026-11", "b", score=0.99)], ["9x16", "9x16", "9x16"]),

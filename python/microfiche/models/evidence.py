@@ -10,7 +10,8 @@ A reading is a count of right answers at one cell, with who took it, when and on
 
 A grade holds at its cell and at larger ones, and includes the grades below it. For each fidelity the smallest cell with
 that grade is taken, never one under 5×10: below, our own font is told apart by machine only. Without any, 9×16.
-A larger cell that was read worse than the grade asks, in as large a number, speaks against a smaller one.
+A larger cell that was read worse than the grade asks, in as large a number, speaks against a smaller one; but for mono
+ink, which is read worse than grey, only against mono.
 """
 
 from __future__ import annotations
@@ -150,9 +151,13 @@ def candidates(fidelity: Fidelity, readings: Iterable[Reading]) -> list[Reading]
 
 
 def against(fidelity: Fidelity, reading: Reading, readings: Iterable[Reading]) -> Reading | None:
-    """A reading of the same kind and at least the number, at a cell as large or larger, that misses the grade."""
+    """A reading of the same kind and at least the number, at a cell as large or larger, that misses the grade.
+
+    What was misread in mono may be read in grey.
+    """
     for other in readings:
         same = other.kind == reading.kind and (other.n or 0) >= (reading.n or 0) and other is not reading
+        same = same and other.ink in ("grey", reading.ink)
         if same and _area(_used(other)) >= _area(_used(reading)) and fidelity not in other.grades:
             return other
     return None
