@@ -141,8 +141,11 @@ def test_requests_cover_every_turn_once_within_the_window(seed: int, window: int
     turns = turns_of(builders.random_story(seed))
     try:
         asked = requests(turns, limit, window, most)
-    except Failed:
-        assert len(turns) * 200 > (window - limit) * most / 4
+    except Failed as failed:
+        if "leaves no room" in str(failed):
+            assert window - limit < 1_800
+        else:
+            assert len(turns) * 200 > (window - limit) * most / 4
         return
     assert len(asked) <= most
     assert [number for each in asked for number in each.turns] == [turn.number for turn in turns]
