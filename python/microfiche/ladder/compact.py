@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
@@ -21,18 +21,17 @@ from microfiche.pages.script import Spot
 from . import reasoning
 from .budget import FREE, Budget, Load, Policy, Scale, base64_size
 from .cost import common_tokens, pays
+from .draft import Draft
 from .elide import elide
 from .form import continues, form_for
 from .images import drop_forced, drop_old, drop_unfit, spots_of
+from .leaving import NEVER, Way, ends_of, least_way, let_go, ways_of
 from .newest import LARGE, SMALL, Shortened, large_texts, shares, shorten, with_digests
 from .plan import Plan, Source, first_paged, source_digest
-from .projection import Drawn, Projection, assemble, draw_checked, draw_plan, settle, treated
+from .projection import Projection, draw_checked, treated
 from .snapshot import awaiting, extend, tail_start
 from .summarize import Failed, Writer
 from .summary import Summary, block, tokens
-
-_NEVER = 1 << 62
-"""Behind every turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,34 +64,10 @@ class Outcome:
         return any(not step.reason for step in self.steps)
 
 
-@dataclass(slots=True)
-class _Draft:
-    """A plan in the making, with its projection and load, drawn once for each archive it has."""
-
-    source: Source
-    scale: Scale
-    fixed: Load
-    plan: Plan
-    spared: frozenset[int] = frozenset()
-    drawn: Drawn = field(default_factory=Drawn)
-
-    def with_plan(self, plan: Plan, redraw: bool) -> _Draft:
-        if not redraw:
-            return replace(self, plan=plan, drawn=self.drawn.still(plan))
-        drawn = draw_plan(self.source, plan)
-        return replace(self, plan=settle(self.source, plan, drawn.script, drawn.pages), drawn=drawn)
-
-    def projection(self) -> Projection:
-        return assemble(self.source, self.plan, self.drawn)
-
-    def load(self) -> Load:
-        return self.fixed + self.scale.messages(self.projection().messages)
-
-
 _QUIET = ("reasoning", "newest")
 """Rungs that have nothing to tell where there is nothing for them: no reasoning, no result too large."""
 
-_Rung = Callable[[_Draft, Model, Budget, Policy, Load], tuple[_Draft, str]]
+_Rung = Callable[[Draft, Model, Budget, Policy, Load], tuple[Draft, str]]
 """What tries to shrink a draft: a smaller one, or the same and the reason."""
 
 
@@ -132,7 +107,7 @@ def compact(
     unfit = {spot: dropped for spot, dropped in unfit.items() if spot not in start.dropped}
     if any(start.frozen(spot) for spot in unfit):
         start = fresh
-    draft = _Draft(source, scale, beside, start, spared, draw_checked(source, start))
+    draft = Draft(source, scale, beside, start, spared, draw_checked(source, start))
     before = load = draft.load()
     steps: list[Step] = []
     if unfit:
@@ -236,11 +211,11 @@ def _tail_limit(budget: Budget, policy: Policy) -> int:
     return min(policy.tail_tokens, int(policy.tail_share * budget.tokens))
 
 
-def _protected(draft: _Draft, budget: Budget, policy: Policy) -> int:
+def _protected(draft: Draft, budget: Budget, policy: Policy) -> int:
     return tail_start(draft.source, _tail_limit(budget, policy), draft.scale)
 
 
-def _elide(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: Load) -> tuple[_Draft, str]:
+def _elide(draft: Draft, model: Model, budget: Budget, policy: Policy, load: Load) -> tuple[Draft, str]:
     plan = draft.plan
     gone = plan.gone | draft.spared
     found = elide(
@@ -254,7 +229,7 @@ def _elide(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: Lo
     return _take(draft, replace(plan, elided=plan.elided | found), found, load, budget)
 
 
-def _images(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: Load) -> tuple[_Draft, str]:
+def _images(draft: Draft, model: Model, budget: Budget, policy: Policy, load: Load) -> tuple[Draft, str]:
     plan = draft.plan
     gone = plan.gone | draft.spared
 
@@ -268,7 +243,7 @@ def _images(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: L
         for spot, dropped, image in drop_old(turns, _protected(draft, budget, policy), out_of_reach, policy.screenshots)
         if ruler.text(dropped.marker(image, spot[0], plan.recall)) < ruler.image(image.width, image.height)
     }
-    rest = _Draft(draft.source, draft.scale, draft.fixed, replace(plan, dropped=plan.dropped | found, archive=None))
+    rest = Draft(draft.source, draft.scale, draft.fixed, replace(plan, dropped=plan.dropped | found, archive=None))
     newest_user = max((turn.number for turn in turns if turn.role == "user"), default=0)
     found |= drop_forced(
         turns,
@@ -281,7 +256,7 @@ def _images(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: L
     return _take(draft, replace(plan, dropped=plan.dropped | found), found, load, budget)
 
 
-def _reasoning(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: Load) -> tuple[_Draft, str]:
+def _reasoning(draft: Draft, model: Model, budget: Budget, policy: Policy, load: Load) -> tuple[Draft, str]:
     """Leave out the reasoning of old turns; on pages there is none in any case."""
     plan = draft.plan
     paged = plan.archive.last if plan.archive is not None else 0
@@ -294,7 +269,7 @@ def _reasoning(draft: _Draft, model: Model, budget: Budget, policy: Policy, load
     return (taken, "") if taken.load().tokens < load.tokens else (draft, "would_grow")
 
 
-def _take(draft: _Draft, plan: Plan, found: Iterable[Spot], load: Load, budget: Budget) -> tuple[_Draft, str]:
+def _take(draft: Draft, plan: Plan, found: Iterable[Spot], load: Load, budget: Budget) -> tuple[Draft, str]:
     """The draft with the treatments found, if there are any and the context shrinks in what it has too much of."""
     spots = list(found)
     if not spots:
@@ -307,7 +282,7 @@ def _take(draft: _Draft, plan: Plan, found: Iterable[Spot], load: Load, budget: 
     return (taken, "") if shrinks else (draft, "would_grow")
 
 
-def _snapshot(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: Load) -> tuple[_Draft, str]:
+def _snapshot(draft: Draft, model: Model, budget: Budget, policy: Policy, load: Load) -> tuple[Draft, str]:
     """Page the turns between head and tail.
 
     Where not every page fits, a shorter tail leaves room for more of them: a turn on a page can be
@@ -319,7 +294,7 @@ def _snapshot(draft: _Draft, model: Model, budget: Budget, policy: Policy, load:
     limit = _tail_limit(budget, policy)
     best, reason = draft, "nothing_old"
     for tail in (limit,) if budget.holds(load) else (limit, limit // 2):
-        behind = min(tail_start(source, tail, draft.scale), min(draft.spared, default=_NEVER))
+        behind = min(tail_start(source, tail, draft.scale), min(draft.spared, default=NEVER))
         # Not behind - 1: the turns of a path may skip numbers.
         last = max((turn.number for turn in source.turns if turn.number < behind), default=0)
         if last <= paged:
@@ -346,7 +321,7 @@ def _snapshot(draft: _Draft, model: Model, budget: Budget, policy: Policy, load:
     return (best, "") if best is not draft else (draft, reason)
 
 
-def _room_for_pages(draft: _Draft, taken: _Draft, budget: Budget, policy: Policy) -> _Draft | None:
+def _room_for_pages(draft: Draft, taken: Draft, budget: Budget, policy: Policy) -> Draft | None:
     """Where tokens hold and images do not: more images let go, tools' before the user's, if that is enough.
 
     The newest few of the tools and the newest user message keep theirs, and so does what stood on full pages before.
@@ -369,7 +344,7 @@ def _room_for_pages(draft: _Draft, taken: _Draft, budget: Budget, policy: Policy
     return made if found and budget.holds(made.load()) else None
 
 
-def _fewer_pages(draft: _Draft, taken: _Draft, model: Model, budget: Budget, policy: Policy) -> _Draft | None:
+def _fewer_pages(draft: Draft, taken: Draft, model: Model, budget: Budget, policy: Policy) -> Draft | None:
     """Where tokens hold and images do not: so few turns paged that both do, if there is such a number.
 
     Pages bring tokens down and the number of images up, so the fewest that bring the tokens down decide.
@@ -380,7 +355,7 @@ def _fewer_pages(draft: _Draft, taken: _Draft, model: Model, budget: Budget, pol
     pairs = [(turn.number, behind.number) for turn, behind in pairwise(draft.source.turns)]
     ends = [number for number, behind in pairs if low <= number <= archive.last and behind in cuts]
 
-    def paged(last: int) -> _Draft:
+    def paged(last: int) -> Draft:
         return draft.with_plan(extend(draft.plan, draft.source, model, budget, policy, draft.scale, last), redraw=True)
 
     at = bisect_left(ends, True, key=lambda last: paged(last).load().tokens <= budget.tokens)
@@ -388,7 +363,7 @@ def _fewer_pages(draft: _Draft, taken: _Draft, model: Model, budget: Budget, pol
     return found if found is not None and budget.holds(found.load()) else None
 
 
-def _pays(draft: _Draft, taken: _Draft, policy: Policy) -> bool:
+def _pays(draft: Draft, taken: Draft, policy: Policy) -> bool:
     """Whether pages and the text beside them cost at most the policy's share of the turns as text."""
     archive = taken.plan.archive
     assert archive is not None
@@ -403,8 +378,8 @@ def _pays(draft: _Draft, taken: _Draft, policy: Policy) -> bool:
 
 
 def _summary(
-    draft: _Draft, model: Model, budget: Budget, policy: Policy, load: Load, writer: Writer
-) -> tuple[_Draft, str]:
+    draft: Draft, model: Model, budget: Budget, policy: Policy, load: Load, writer: Writer
+) -> tuple[Draft, str]:
     """Have the oldest turns summarised that stand as text or on pages, and so many that there is room again.
 
     A summary stays as it is. Where all of them would have more than their share, the newest is written
@@ -434,7 +409,7 @@ def _summary(
             kept.append(writer.write(turns, limit))
         except Failed as exc:
             return draft, f"summary_failed: {exc}"
-    taken = _go(replace(draft, plan=replace(plan, summaries=tuple(kept))), way)
+    taken = let_go(replace(draft, plan=replace(plan, summaries=tuple(kept))), way)
     return (taken, "") if taken.load().tokens < load.tokens else (draft, "would_grow")
 
 
@@ -442,25 +417,25 @@ _LEAST_SUMMARY = 100
 """Tokens of a summary, at least: a few lines."""
 
 
-def _enough(draft: _Draft, budget: Budget, policy: Policy, limit: int, writer: Writer) -> _Way | None:
+def _enough(draft: Draft, budget: Budget, policy: Policy, limit: int, writer: Writer) -> Way | None:
     """The way that leaves room for a summary of ``limit`` tokens, and before the tail some of the budget free.
 
     Of a pass that is done again, the way for which there is a summary already.
     """
-    ways, _ = _ways(draft)
+    ways, _ = ways_of(draft)
     within = replace(budget, tokens=budget.tokens - limit)
     free = replace(within, tokens=within.tokens - int(policy.summary_room * budget.tokens))
     for way in ways:
-        if writer.wrote_up_to(way.last) and within.holds(_go(draft, way).load()):
+        if writer.wrote_up_to(way.last) and within.holds(let_go(draft, way).load()):
             return way
     tail = _protected(draft, budget, policy)
     old = [way for way in ways if way.last < tail]
-    freeing = _least(draft, old, free)
+    freeing = least_way(draft, old, free)
     if freeing is not None:
         return freeing
-    if old and within.holds(_go(draft, old[-1]).load()):
+    if old and within.holds(let_go(draft, old[-1]).load()):
         return old[-1]
-    return None if budget.holds(draft.load()) else _least(draft, ways, within)
+    return None if budget.holds(draft.load()) else least_way(draft, ways, within)
 
 
 def _size(summaries: Sequence[Summary]) -> int:
@@ -471,7 +446,7 @@ def _between(source: Source, first: int, behind: int) -> frozenset[int]:
     return frozenset(turn.number for turn in source.turns if first <= turn.number < behind)
 
 
-def _standing(draft: _Draft) -> list[int]:
+def _standing(draft: Draft) -> list[int]:
     """Turns of the middle, the tail included, that stand as text or on a page shown, and in no summary; by number."""
     plan, archive = draft.plan, draft.plan.archive
     pages = draft.drawn.pages[archive.left_out :] if archive is not None else ()
@@ -484,7 +459,7 @@ def _standing(draft: _Draft) -> list[int]:
     ]
 
 
-def _newest(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: Load) -> tuple[_Draft, str]:
+def _newest(draft: Draft, model: Model, budget: Budget, policy: Policy, load: Load) -> tuple[Draft, str]:
     """Shorten results that no answer has seen and that take more than their share, or than is left without all else."""
     source, plan, ruler = draft.source, draft.plan, draft.scale.ruler
     if budget.holds(load):
@@ -497,8 +472,8 @@ def _newest(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: L
         for turn in source.turns[source.first_middle :]
         if turn.number >= first and turn.number > paged and turn.number not in gone
     }
-    ends = [end for end in _ends(source)[1] if end < first]
-    bare = _go(replace(draft, plan=replace(plan, summaries=())), _Way(ends[-1])) if ends else draft
+    ends = [end for end in ends_of(source)[1] if end < first]
+    bare = let_go(replace(draft, plan=replace(plan, summaries=())), Way(ends[-1])) if ends else draft
     # Many small results of one batch can be as large as one giant.
     for least in (LARGE, SMALL):
         texts = {spot: text for turn in turns.values() for spot, text in large_texts(turn, least).items()}
@@ -517,7 +492,7 @@ def _newest(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: L
     if weight.tokens <= room or not found:
         return draft, "nothing_old"
     most = budget.most_images(rest)
-    images = _NEVER if most is None else min(int(policy.newest_share * most), most - rest.images) // len(found)
+    images = NEVER if most is None else min(int(policy.newest_share * most), most - rest.images) // len(found)
     size = min(int(policy.newest_share * budget.image_bytes), budget.image_bytes - rest.image_bytes) // len(found)
 
     def fits(pages: Sequence[Page]) -> bool:
@@ -542,25 +517,25 @@ _GUIDE_TOKENS = 500
 """The guide before pages, where there were none, is less in any model."""
 
 
-def _omit(draft: _Draft, model: Model, budget: Budget, policy: Policy, load: Load) -> tuple[_Draft, str]:
+def _omit(draft: Draft, model: Model, budget: Budget, policy: Policy, load: Load) -> tuple[Draft, str]:
     """Leave out whole full pages, oldest first; then turns that stand on no full page; never the newest turn.
 
     Summaries stay as long as anything else can leave. So much goes at once that the next turns have room, as far as
     that can be had of what stands before the tail.
     """
     tail = _protected(draft, budget, policy)
-    old = [way for way in _ways(draft)[0] if way.last < tail]
-    freeing = _least(draft, old, _with_room(budget, policy))
-    if freeing is None and old and budget.holds(_go(draft, old[-1]).load()):
+    old = [way for way in ways_of(draft)[0] if way.last < tail]
+    freeing = least_way(draft, old, _with_room(budget, policy))
+    if freeing is None and old and budget.holds(let_go(draft, old[-1]).load()):
         freeing = old[-1]
     if freeing is not None or budget.holds(load):
-        return (_go(draft, freeing), "") if freeing is not None else (draft, "nothing_old")
+        return (let_go(draft, freeing), "") if freeing is not None else (draft, "nothing_old")
     bare = replace(draft, plan=replace(draft.plan, summaries=()))
-    closed, every = _ways(draft)
+    closed, every = ways_of(draft)
     for each, ways in ((draft, closed), (draft, every), (bare, [way for way in every if not way.pages])):
-        way = _least(each, ways, budget)
+        way = least_way(each, ways, budget)
         if way is not None:
-            return _go(each, way), ""
+            return let_go(each, way), ""
     return draft, "nothing_old"
 
 
@@ -568,65 +543,7 @@ def _with_room(budget: Budget, policy: Policy) -> Budget:
     return replace(budget, tokens=budget.tokens - int(min(policy.omit_room, 1) * budget.tokens))
 
 
-@dataclass(frozen=True, slots=True)
-class _Way:
-    """A way to let turns up to ``last`` go: with the first ``pages`` full pages, or (0) as turns, and no pages left."""
-
-    last: int
-    pages: int = 0
-
-
-def _ways(draft: _Draft) -> tuple[list[_Way], list[_Way]]:
-    """The ways in which turns can leave, from the least to the most.
-
-    First those that leave no call open, then all: better a result as text than nothing to send.
-    """
-    archive = draft.plan.archive
-    pages = draft.drawn.pages[archive.left_out : len(archive.full)] if archive is not None else []
-    gone = archive.last if archive is not None else max(draft.plan.gone, default=0)
-    ways = [_Way(max(page.turns, default=0), page.number) for page in pages]
-    closed, every = ([*ways, *map(_Way, ends)] for ends in _ends(draft.source, gone))
-    free = min(draft.spared, default=_NEVER)
-    return [way for way in closed if way.last < free], [way for way in every if way.last < free]
-
-
-def _ends(source: Source, paged: int = 0) -> tuple[list[int], list[int]]:
-    """Numbers of the turns, from ``paged`` on, with which a stretch of the middle may end.
-
-    First those behind which no call is open, then all.
-    """
-    cuts = source.cuts()
-    pairs = [(turn.number, behind.number in cuts) for turn, behind in pairwise(source.turns[source.first_middle :])]
-    ends = [(number, closed) for number, closed in pairs if number >= paged]
-    return [number for number, closed in ends if closed], [number for number, _ in ends]
-
-
-def _go(draft: _Draft, way: _Way) -> _Draft:
-    """The draft with the turns gone; what of them is in no summary is omitted."""
-    plan = draft.plan
-    if way.pages and plan.archive is not None:
-        return draft.with_plan(replace(plan, archive=replace(plan.archive, left_out=way.pages)), redraw=False)
-    summarised = plan.summarised
-    omitted: list[tuple[int, int]] = []
-    joined = False
-    for turn in draft.source.turns[draft.source.first_middle :]:
-        if turn.number > way.last:
-            break
-        if turn.number not in summarised:
-            first = omitted.pop()[0] if joined else turn.number
-            omitted.append((first, turn.number))
-        joined = turn.number not in summarised
-    return draft.with_plan(replace(plan, archive=None, omitted=tuple(omitted)), redraw=False)
-
-
-def _least(draft: _Draft, ways: Sequence[_Way], budget: Budget) -> _Way | None:
-    """The first of the ways, least first, after which the context fits, by bisection; ``None`` if there is none."""
-    if not ways or not budget.holds(_go(draft, ways[-1]).load()):
-        return None
-    return ways[bisect_left(ways, True, key=lambda way: budget.holds(_go(draft, way).load()))]
-
-
-def _cannot_fit(draft: _Draft, load: Load, budget: Budget, policy: Policy, fixed: Mapping[str, Load]) -> CannotFit:
+def _cannot_fit(draft: Draft, load: Load, budget: Budget, policy: Policy, fixed: Mapping[str, Load]) -> CannotFit:
     """The error that says what is too large, and by how much."""
     source, scale = draft.source, draft.scale
     if "omit" not in policy.rungs:
@@ -642,9 +559,9 @@ def _cannot_fit(draft: _Draft, load: Load, budget: Budget, policy: Policy, fixed
     if len(source.turns) > source.first_middle:
         newest = treated(source.turns[-1:], draft.plan, draft.drawn.results)
         parts["the newest turn"] = scale.messages(newest[0].messages)
-    _, ends = _ends(source)
+    _, ends = ends_of(source)
     bare = replace(draft, plan=replace(draft.plan, summaries=()))
-    least = _go(bare, _Way(ends[-1])).load() if ends else load
+    least = let_go(bare, Way(ends[-1])).load() if ends else load
     name, largest = max(parts.items(), key=lambda item: item[1].tokens)
     if largest.tokens > budget.tokens:
         what = f"too large, {name} alone: {budget.over(largest)}, {largest.tokens - budget.tokens:,} too many"
