@@ -2,9 +2,11 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from microfiche.conversation import Conversation, Record
 from microfiche.ladder import shelves
 from microfiche.pages import kept
 
@@ -22,3 +24,10 @@ def nothing_kept() -> Iterator[None]:
     yield
     kept.pages.clear()
     shelves.forget()
+
+
+@pytest.fixture
+def chat(tmp_path: Path) -> Iterator[Conversation]:
+    """A conversation of a record of its own."""
+    with Record.open(tmp_path / "work.mf") as record:
+        yield record.conversation("triage")

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import builders
 import microfiche as mf
 import pytest
-from microfiche.conversation import Conversation, Record
+from microfiche.conversation import Conversation
 
 MODEL = "claude-opus-5"
-
-
-@pytest.fixture
-def chat(tmp_path: Path) -> Iterator[Conversation]:
-    with Record.open(tmp_path / "work.mf") as record:
-        yield record.conversation("triage")
 
 
 def grown(chat: Conversation, rounds: int = 20, model: str = MODEL) -> Conversation:

@@ -9,35 +9,17 @@ import contextlib
 import json
 import re
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import builders
 import microfiche as mf
 import pytest
+from judged import MODELS, accepted
 from microfiche import formats
 from microfiche.conversation import Conversation, Record
-from microfiche.testing import Judge
 
-MODELS = {
-    "anthropic": "claude-opus-5",
-    "openai_chat": "gpt-5.6-sol",
-    "openai_responses": "gpt-5.6-sol",
-    "gemini": "gemini-3.6-flash",
-}
 TOO_LONG = (400, {"error": {"message": "prompt is too long"}})
-
-
-@pytest.fixture
-def chat(tmp_path: Path) -> Iterator[Conversation]:
-    with Record.open(tmp_path / "work.mf") as record:
-        yield record.conversation("triage")
-
-
-def accepted(wire: str, request: Any) -> None:
-    refusal = Judge().check(wire, request, MODELS[wire])
-    assert refusal is None, refusal
 
 
 def body(wire: str, story: builders.Story) -> dict[str, Any]:
@@ -56,7 +38,7 @@ def test_a_batch_of_parallel_calls_is_never_parted(wire: str) -> None:
             fit = mf.recover(body(wire, story.user("Go on.")), error=told, model=MODELS[wire], max_tokens=500)
         except mf.CannotFit:
             continue
-        accepted(wire, fit.request)
+        accepted(fit.request, wire)
 
 
 @pytest.mark.parametrize("wire", builders.WIRES)
@@ -65,7 +47,7 @@ def test_one_chain_of_tools_without_a_legal_cut_is_shrunk_further(wire: str) -> 
     story = builders.Story().user("Dump it.").uses(("run", {"command": "dump"}, builders.code(1, 600_000)))
     fit = mf.recover(body(wire, story), error=mf.Refusal("tokens", 300_000, 40_000), model=MODELS[wire], max_tokens=500)
     assert fit.tokens <= 40_000
-    accepted(wire, fit.request)
+    accepted(fit.request, wire)
 
 
 @pytest.mark.parametrize("part", ["system", "tools", "user"])
@@ -100,7 +82,7 @@ def test_a_model_of_unknown_window_is_recovered() -> None:
         except mf.CannotFit as caught:
             assert "image" in str(caught)
         else:
-            accepted("openai_chat", fit.request)
+            accepted(fit.request, "openai_chat")
 
 
 def test_an_overflow_does_not_get_past_the_policy(chat: Conversation) -> None:
@@ -218,7 +200,7 @@ def test_a_reasoning_turn_goes_whole_or_not_at_all() -> None:
     thoughts = [each for each in request["messages"][-2]["content"] if each["type"] == "thinking"]
     sent = [each for each in fit.messages[-2]["content"] if each["type"] == "thinking"]
     assert sent == thoughts
-    accepted("anthropic", fit.request)
+    accepted(fit.request)
 
 
 @pytest.mark.parametrize("window", [None, 10])

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -16,29 +15,12 @@ from typing import Any
 import builders
 import microfiche as mf
 import pytest
+from judged import MODELS, accepted
 from microfiche import formats
 from microfiche.conversation import Conversation, Record
-from microfiche.testing import Judge
 
-MODELS = {
-    "anthropic": "claude-opus-5",
-    "openai_chat": "gpt-5.6-sol",
-    "openai_responses": "gpt-5.6-sol",
-    "gemini": "gemini-3.6-flash",
-}
 OPUS = MODELS["anthropic"]
 STUBS = formats.tools.stubs(["read_file", "run", "deploy", "screenshot"], "anthropic")[0]
-
-
-@pytest.fixture
-def chat(tmp_path: Path) -> Iterator[Conversation]:
-    with Record.open(tmp_path / "work.mf") as record:
-        yield record.conversation("triage")
-
-
-def accepted(request: Any, wire: str = "anthropic") -> None:
-    refusal = Judge().check(wire, request, MODELS[wire])
-    assert refusal is None, refusal
 
 
 def shot(data: bytes) -> dict[str, Any]:
