@@ -12,14 +12,12 @@ from time import perf_counter
 from typing import Any, Literal
 
 from microfiche import formats, models
-from microfiche.errors import BadInput, MicroficheError, OwnOutput
+from microfiche.errors import BadInput, MicroficheError
 from microfiche.formats import common, convert
 from microfiche.formats.encoded import remembered
 from microfiche.ladder import compact as ladder
 from microfiche.ladder.budget import Load, Policy, Scale, budget_for, output_reserve
-from microfiche.ladder.elide import is_placeholder
-from microfiche.ladder.images import is_marker
-from microfiche.ladder.newest import is_pointer
+from microfiche.ladder.own import refuse_own
 from microfiche.ladder.plan import Plan, Source
 from microfiche.ladder.projection import Projection, assemble, drawn_already, partly_shown, project, unseen
 from microfiche.ladder.receipt import (
@@ -37,10 +35,8 @@ from microfiche.ladder.receipt import (
     summary_lines,
 )
 from microfiche.ladder.summarize import Summarizer, Writer
-from microfiche.ladder.summary import is_block
 from microfiche.messages import History, Image, Message, Note, Text, ToolResult, Turn, canonical
 from microfiche.models import Count, Fidelity, Model
-from microfiche.pages import guide
 from microfiche.pages.render import Page
 from microfiche.validate import limits_for, repair, validate
 from microfiche.validate.draft import BEGINS
@@ -398,49 +394,6 @@ def _wire(history: History, model: Model, format: str | None) -> str:
     if history.format in formats.WIRES:
         return history.format
     return model.wire if model.match != "unknown" or not history.wire else history.wire
-
-
-def refuse_own(history: History) -> None:
-    """:class:`OwnOutput` if the history holds pages, a guide or placeholders that a pass made.
-
-    Only a part that is one, from its first character to its last: text that quotes one is anybody's. A page that
-    a tool gave is a picture like any other: somebody looked at a file. In a pass's own context a result
-    has pages only beside a pointer, and that tells.
-    """
-    after_results = False
-    for turn in history.turns()[1]:
-        for message in turn.messages:
-            # Where a result holds no pictures, they follow it as a user's message.
-            shown, after_results = after_results, bool(message.results)
-            for part in message.parts:
-                if isinstance(part, ToolResult):
-                    kind = next(filter(None, map(_own, (each for each in part.parts if isinstance(each, Text)))), "")
-                    if is_placeholder(part.text):
-                        kind = "placeholder"
-                else:
-                    kind = "" if shown and isinstance(part, Image) else _own(part)
-                if kind:
-                    raise OwnOutput(
-                        f"a {kind} of ours stands in the input",
-                        f"turn {turn.number}",
-                        "pass the original messages and the plan: nothing is ever drawn from pages",
-                    )
-
-
-def _own(part: Any) -> str:
-    """What of ours the part is; empty if it is not."""
-    if isinstance(part, Image) and part.data is not None and _OWN_CHUNK in part.data[:400]:
-        return "page"
-    if isinstance(part, Text) and guide.is_own(part.text):
-        return "guide"
-    if isinstance(part, Text) and is_block(part.text):
-        return "summary"
-    if isinstance(part, Text) and is_pointer(part.text):
-        return "pointer"
-    return "placeholder" if isinstance(part, Text) and is_marker(part.text) else ""
-
-
-_OWN_CHUNK = b"tEXtmicrofiche\x00"
 
 
 def source_of(history: History, wire: str) -> tuple[Source, Counter[str]]:

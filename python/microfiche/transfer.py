@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from microfiche import formats
 from microfiche.conversation import Conversation, Options, Record
 from microfiche.errors import BadInput, NameTaken, NothingLoaded
-from microfiche.fit import refuse_own
 from microfiche.formats import convert
 from microfiche.formats.beside import Beside, Compaction, Place
+from microfiche.ladder.own import refuse_own
 from microfiche.messages import History, Message, Note, Text, ToolResult, split_turns
 from microfiche.path import IMPORT
 from microfiche.record import Draft, Entry, OpenCalls

@@ -14,8 +14,8 @@ from typing import Any, TypedDict, cast
 from microfiche import formats, models
 from microfiche.conversation import Record
 from microfiche.errors import BadInput, MicroficheError, NoSuchEntry, NoVision
-from microfiche.fit import refuse_own
 from microfiche.ladder.form import Form, form_for
+from microfiche.ladder.own import refuse_own
 from microfiche.messages import History
 from microfiche.models import Fidelity
 from microfiche.pages.render import Level, Page, Segment

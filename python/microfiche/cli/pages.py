@@ -13,14 +13,13 @@ import click
 
 from microfiche.errors import BadPage, MicroficheError, NoVision
 from microfiche.models import Fidelity
-from microfiche.pages.render import Cell, Ink, Level, Lines, Page, Segment, read_back, series
+from microfiche.pages.render import OWN_CHUNK, Cell, Ink, Level, Lines, Page, Segment, read_back, series
 from microfiche.pages.render import render as draw_text
 
 from .files import STDIN, Target, examples, name_of, plain, read_bytes, write_all, write_one
 from .options import fidelity_option, font_option, inks, level_option, size, vision_option
 
 # A text chunk that every page of ours has behind its header.
-_OWN_CHUNK = b"tEXtmicrofiche\0"
 
 
 @click.command(
@@ -179,7 +178,7 @@ def _is_page(path: Path) -> bool:
     if path.is_symlink() or not path.is_file():
         return False
     with path.open("rb") as file:
-        return _OWN_CHUNK in file.read(400)
+        return OWN_CHUNK in file.read(400)
 
 
 @click.command(epilog=examples("microfiche read pages/notes-*.png > notes.txt", "microfiche read page-001.png --marks"))

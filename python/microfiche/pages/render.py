@@ -36,6 +36,9 @@ GRAMMAR: int = _core.GRAMMAR
 
 _KIND = re.compile(r"user|assistant|system|result ok|result error|call [A-Za-z0-9_.:-]{1,64}")
 _TURN_END = 1 << 64
+OWN_CHUNK = b"tEXtmicrofiche\0"
+"""Stands in the first 400 bytes of every page's file, and of no other picture."""
+
 # Modes of Pillow that a PNG holds as they are; others are read as RGB.
 _PNG_MODES = frozenset(("1", "L", "LA", "I;16", "P", "RGB", "RGBA"))
 
