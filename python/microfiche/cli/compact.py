@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -12,12 +13,10 @@ from microfiche import models as catalogue
 from microfiche.ladder.budget import Policy
 from microfiche.ladder.plan import Plan
 from microfiche.messages import History, Message, Text, split_turns
-from microfiche.models import Fidelity
 
-from .contexts import deliver, tokens
+from .contexts import deliver
 from .files import STDIN, Target, examples, name_of, read_bytes
-from .options import fidelity_option, font_option, vision_option
-from .passes import Asked, compact_record, system_of, tools_of
+from .passes import Asked, asking, compact_record, system_of, tools_of
 from .progress import working
 from .receipt import plural
 from .record import is_record, wait_option
@@ -33,14 +32,7 @@ _EXAMPLE = "microfiche compact session.jsonl --model claude-opus-5 --budget 120k
     )
 )
 @click.argument("session", type=click.Path(path_type=Path, allow_dash=True))
-@click.option("--model", required=True, metavar="MODEL", help="The model that the context is for.")
-@click.option(
-    "--budget",
-    metavar="N",
-    callback=tokens,
-    help="Input tokens of the whole request, system prompt and tools included.  "
-    "[default: 0.8 x (window - output reserve)]",
-)
+@asking
 @click.option(
     "--out",
     type=Target(),
@@ -60,24 +52,6 @@ _EXAMPLE = "microfiche compact session.jsonl --model claude-opus-5 --budget 120k
     type=click.Choice(formats.FORMATS),
     help="What SESSION is.  [default: detected]",
 )
-@click.option(
-    "--format",
-    "wire",
-    type=click.Choice(formats.WIRES),
-    help="The form of the request to write.  [default: a request's own; for a session, that of the model's provider]",
-)
-@fidelity_option
-@vision_option
-@font_option
-@click.option(
-    "--system", type=click.Path(path_type=Path), metavar="FILE", help="The system prompt.  [default: SESSION's]"
-)
-@click.option(
-    "--tools",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Native tool definitions, a JSON list.  [default: SESSION's]",
-)
 @click.option("--name", metavar="NAME", help="The conversation, if SESSION is a record of several.")
 @click.option("--prompt", metavar="TEXT", help="The opening user message of a session that begins with the assistant.")
 @click.option("--dry-run", is_flag=True, help="Print the receipt, write nothing.")
@@ -86,22 +60,16 @@ _EXAMPLE = "microfiche compact session.jsonl --model claude-opus-5 --budget 120k
 @click.pass_context
 def compact(
     ctx: click.Context,
+    /,
     session: Path,
-    model: str,
-    budget: int | None,
     out: Path | None,
     plan_file: Path | None,
     source_format: str | None,
-    wire: str | None,
-    fidelity: Fidelity,
-    vision: bool | None,
-    fonts: tuple[str, ...],
-    system: Path | None,
-    tools: Path | None,
     name: str | None,
     prompt: str | None,
     dry_run: bool,
     as_json: bool,
+    **asked: Any,
 ) -> None:
     """Make the context that fits a model out of a session that does not.
 
@@ -112,20 +80,20 @@ def compact(
     If SESSION is a record, its conversation is compacted now: the pass is recorded as an event, which
     undo takes back, and --out may be left away.
     """
+    wishes = Asked(**asked)
     if session != STDIN and is_record(session):
         for option, given in (("--plan", plan_file), ("--from", source_format), ("--prompt", prompt)):
             if given is not None:
                 raise click.UsageError(f"{option} is not for a record, which knows that by itself")
-        asked = Asked(model, budget, wire, fidelity, vision, fonts, system, tools)
-        compact_record(ctx, session, name, asked, out, dry_run, as_json)
+        compact_record(ctx, session, name, wishes, out, dry_run, as_json)
         return
     if name is not None:
         raise click.UsageError("--name is for a record, and SESSION is none")
     if out is None and not dry_run:
         raise click.UsageError("give --out DIR, or --dry-run to write nothing")
-    found = catalogue.find(model, vision)
-    if budget is None and found.context_window is None:
-        raise click.UsageError(f"the context window of {model} is not known: give --budget")
+    found = catalogue.find(wishes.model, wishes.vision)
+    if wishes.budget is None and found.context_window is None:
+        raise click.UsageError(f"the context window of {wishes.model} is not known: give --budget")
     history = formats.read(read_bytes(session), source_format, name_of(session), found.wire)
     if prompt is not None:
         history = _opened(history, prompt)
@@ -134,15 +102,15 @@ def compact(
     with working(f"Making {name_of(session)} fit"):
         context = fit.compact(
             history,
-            model=model,
-            budget=budget,
+            model=wishes.model,
+            budget=wishes.budget,
             plan=plan,
-            system=system_of(system) if system is not None else None,
-            tools=tools_of(tools) if tools is not None else None,
-            fidelity=fidelity,
-            vision=vision,
-            format=wire,
-            policy=Policy(font=fonts),
+            system=system_of(wishes.system) if wishes.system is not None else None,
+            tools=tools_of(wishes.tools) if wishes.tools is not None else None,
+            fidelity=wishes.fidelity,
+            vision=wishes.vision,
+            format=wishes.wire,
+            policy=Policy(font=wishes.fonts),
         )
 
     turns = plural(len(split_turns(history.messages)[1]), "turn")

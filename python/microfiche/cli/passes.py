@@ -88,13 +88,15 @@ def asking(command: Callable[..., None]) -> Callable[..., None]:
                 "--budget",
                 metavar="N",
                 callback=tokens,
-                help="Input tokens of the whole request.  [default: 0.8 x (window - output reserve)]",
+                help="Input tokens of the whole request, system prompt and tools included.  "
+                "[default: 0.8 x (window - output reserve)]",
             ),
             click.option(
                 "--format",
                 "wire",
                 type=click.Choice(formats.WIRES),
-                help="The form of the request.  [default: its own; for a session, that of the model's provider]",
+                help="The form of the request to write.  "
+                "[default: a request's own; for a session, that of the model's provider]",
             ),
             fidelity_option,
             vision_option,
@@ -103,13 +105,13 @@ def asking(command: Callable[..., None]) -> Callable[..., None]:
                 "--system",
                 type=click.Path(path_type=Path),
                 metavar="FILE",
-                help="The system prompt.  [default: that of the import]",
+                help="The system prompt.  [default: the session's]",
             ),
             click.option(
                 "--tools",
                 type=click.Path(path_type=Path),
                 metavar="FILE",
-                help="Native tool definitions, a JSON list.  [default: those of the import]",
+                help="Native tool definitions, a JSON list.  [default: the session's]",
             ),
         )
     ):
