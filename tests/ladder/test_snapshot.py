@@ -189,6 +189,28 @@ def test_pages_that_would_not_pay_are_not_drawn() -> None:
     assert fit.receipt.omitted_turns
 
 
+def test_what_pages_save_is_weighed_by_the_least_that_their_text_can_have() -> None:
+    """A share between that of the estimate and that of the least of ordinary text: then a page may not pay."""
+    story = rounds(12, 600)
+    messages, found = story.native("anthropic"), models.find(OPUS)
+    whole = mf.count(messages, model=OPUS)
+
+    def made(pays: float) -> mf.Context:
+        policy = mf.Policy(rungs=("snapshot",), tail_tokens=1, pays=pays, target=1)
+        return mf.compact(messages, model=OPUS, budget=int(0.95 * whole), policy=policy)
+
+    free = made(float("inf"))
+    middle = [m for turn in formats.read(messages, "anthropic").turns()[1][1:-1] for m in turn.messages]
+    pages = formats.read([split(free)[1]], "anthropic").messages
+    high, low = (
+        models.Ruler(found, low).messages(pages) / models.Ruler(found, low).messages(middle) for low in (False, True)
+    )
+    assert free.pages and low > 1.1 * high
+    assert made(1.02 * low).pages
+    with pytest.raises(mf.CannotFit):
+        made((high + low) / 2)
+
+
 def test_where_the_price_never_pays_the_rung_says_so() -> None:
     dear = [m.id for m in models.catalogue() if m.vision and models.never_pays(m, models.cell_for(m, "exact"))]
     assert dear

@@ -44,6 +44,13 @@ def test_text_in_bytes_not_characters() -> None:
     assert ruler.text("a" * 1_000_001) == 500_001
 
 
+def test_the_low_estimate_is_the_least_that_ordinary_text_has() -> None:
+    model = find("claude-opus-5")
+    assert Ruler(model, low=True).text("a" * 13_800) == 5_000 == ceil(Ruler(model).text("a" * 13_800) / 1.38)
+    assert Ruler(model, low=True).name == "UTF-8 bytes/2.76"
+    assert Ruler(model, low=True).image(200, 200) == Ruler(model).image(200, 200)
+
+
 def test_parts() -> None:
     model = find("claude-opus-5")
     ruler = Ruler(model)

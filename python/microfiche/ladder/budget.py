@@ -36,7 +36,7 @@ class Policy:
       ``None`` for no opinion. The first opinion decides, before the rules of the house; errors stay all the same.
     * ``screenshots``: so many of the newest tool images stay.
     * ``beside_share``: user-authored text of paged turns stays text while all of it is under this share.
-    * ``pays``: pages are drawn if they and the text beside them cost at most this share of the text.
+    * ``pays``: pages are drawn if they and the text beside them cost at most this share of the text, counted low.
     * ``image_bytes``: bytes of base64 image data in one request.
     * ``images``: images in one request, if the model takes so many; ``image_side`` and ``image_size``: a longer side
       (pixels) or more base64 (bytes) of one image make it a marker.
@@ -224,11 +224,14 @@ def images_of(message: Message) -> Iterable[Image]:
 
 
 class Scale:
-    """Weighs messages for one model. A message is weighed once: histories are long and mostly stay."""
+    """Weighs messages for one model, by the ``low`` estimate of text or the high one.
 
-    def __init__(self, model: Model) -> None:
+    A message is weighed once: histories are long and mostly stay.
+    """
+
+    def __init__(self, model: Model, low: bool = False) -> None:
         self.model = model
-        self.ruler = Ruler(model)
+        self.ruler = Ruler(model, low)
         self._known: dict[int, tuple[Message, Load]] = {}
 
     def message(self, message: Message) -> Load:

@@ -364,10 +364,13 @@ def _fewer_pages(draft: Draft, taken: Draft, model: Model, budget: Budget, polic
 
 
 def _pays(draft: Draft, taken: Draft, policy: Policy) -> bool:
-    """Whether pages and the text beside them cost at most the policy's share of the turns as text."""
+    """Whether pages and the text beside them cost at most the policy's share of the turns as text.
+
+    What an image costs is known, what text costs is not: the low estimate, so that a page saves what it promises.
+    """
     archive = taken.plan.archive
     assert archive is not None
-    source, scale = draft.source, draft.scale
+    source, scale = draft.source, Scale(draft.scale.model, low=True)
     middle = [turn for turn in source.turns if archive.first <= turn.number <= archive.last]
     text = sum(scale.messages(turn.messages).tokens for turn in treated(middle, taken.plan))
     before = len(source.head) + sum(len(turn.messages) for turn in source.turns[: source.first_middle])

@@ -48,16 +48,23 @@ class Count(int):
         return made
 
 
+SPREAD = 138
+"""An estimate of ordinary text over its true tokens, at most, in hundredths: see above."""
+
+
 class Ruler:
-    """Estimates the input tokens of one model. Every answer is a whole number of tokens, rounded up."""
+    """Estimates the input tokens of one model. Every answer is a whole number of tokens, rounded up.
+
+    ``low``: text counts no more than it may really have, for who asks what can be saved of it.
+    """
 
     __slots__ = ("_per_bytes", "_tokens", "model", "name")
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, low: bool = False) -> None:
         ratio = model.bytes_per_token
         self.model = model
-        self._tokens, self._per_bytes = ratio.denominator, ratio.numerator
-        self.name = f"UTF-8 bytes/{float(ratio):g}"
+        self._tokens, self._per_bytes = 100 * ratio.denominator, (SPREAD if low else 100) * ratio.numerator
+        self.name = f"UTF-8 bytes/{self._per_bytes / self._tokens:g}"
 
     def text(self, text: str) -> int:
         """Tokens of a text; lone surrogates count three bytes."""
