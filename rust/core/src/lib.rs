@@ -21,6 +21,7 @@ mod layout;
 mod page;
 mod png;
 mod readback;
+mod scratch;
 mod strip;
 mod trained;
 mod typeface;

@@ -11,6 +11,7 @@ use crate::png::Container;
 use crate::png::deflate::{Deflater, Level};
 use crate::png::rows::{Repeats, Zlib};
 use crate::readback::ReadError;
+use crate::scratch::Scratch;
 use crate::strip::Strip;
 use crate::trained;
 use crate::typeface::Typeface;
@@ -229,7 +230,7 @@ struct Encoder<'a> {
     strip: Strip<'a>,
     stage: Stage,
     /// The zlib stream of a page, so that a file is only as large as it has to be.
-    stream: Vec<u8>,
+    stream: Scratch,
 }
 
 /// The stage behind the strip.
@@ -237,7 +238,7 @@ enum Stage {
     /// Our own, row by row.
     Rows(Repeats),
     /// A library's, which compresses a page's filtered scanlines in one piece.
-    Library(Deflater, Vec<u8>),
+    Library(Deflater, Scratch),
 }
 
 impl<'a> Encoder<'a> {
@@ -249,10 +250,10 @@ impl<'a> Encoder<'a> {
     ) -> Encoder<'a> {
         let strip = Strip::new(atlas, options.width as usize);
         let stage = match Deflater::new(options.level) {
-            Some(deflater) => Stage::Library(deflater, Vec::new()),
+            Some(deflater) => Stage::Library(deflater, Scratch::new()),
             None => Stage::Rows(strip.repeats(form.columns)),
         };
-        Encoder { segments, atlas, form, options, strip, stage, stream: Vec::new() }
+        Encoder { segments, atlas, form, options, strip, stage, stream: Scratch::new() }
     }
 
     fn encode(&mut self, sheet: &Sheet) -> Page {
