@@ -8,6 +8,7 @@ import socket
 from typing import Any
 
 import microfiche as mf
+import microfiche.clients
 import pytest
 from PIL import Image
 
@@ -119,6 +120,48 @@ def test_bytes_drop_images_not_text() -> None:
     assert fit.receipt.after.images < fit.receipt.before.images
     assert not fit.pages
     assert not mf.validate(fit.request)
+
+
+class Proxy:
+    """A client whose server bills the base64 of images by its characters, half a token each."""
+
+    def __init__(self) -> None:
+        self.messages = self
+        self.refused = 0
+
+    def create(self, **request: Any) -> list[Any]:
+        sent = request["messages"]
+        shots = [part for message in sent for part in pictures(message["content"])]
+        tokens = mf.count(sent, model=request["model"]) + sum(len(part["source"]["data"]) for part in shots) // 2
+        if tokens > 190_000:
+            self.refused += 1
+            raise RuntimeError(f"prompt is too long: {tokens} tokens > 200000 maximum")
+        return list(sent)
+
+
+def pictures(content: Any) -> list[Any]:
+    if isinstance(content, str):
+        return []
+    inner = [part for block in content for part in pictures(block.get("content", []))]
+    return inner + [block for block in content if block["type"] == "image"]
+
+
+def test_images_billed_as_text_leave_and_the_text_stays() -> None:
+    """Kind: a proxy bills the base64 of images by its characters, eighty times what an image has."""
+    messages = history(45, 800)
+    for message in messages[2::2]:
+        [result] = message["content"]
+        result["content"] = [{"type": "text", "text": result["content"]}, shot(300, 200, 60)]
+    proxy = Proxy()
+    create = mf.clients.anthropic(proxy)
+    for _ in range(2):
+        taken = create(model="claude-haiku-4-5", max_tokens=4_000, messages=messages)
+        # One refusal tells it all, also for the requests to come; no word of the text was given for it.
+        assert proxy.refused == 1
+        assert not [part for message in taken for part in pictures(message["content"])]
+        assert all(f"word{at}_79" in str(taken) for at in range(45))
+        assert create.context is not None and not mf.validate(create.context.request)
+        messages = [*messages, {"role": "assistant", "content": "Found."}, {"role": "user", "content": "Go on."}]
 
 
 def test_a_side_too_long_leaves_and_the_others_stay() -> None:

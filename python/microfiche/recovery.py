@@ -32,6 +32,9 @@ _OUTPUT_SHARE = 4
 _LEAST_OUTPUT = 1_024
 # What the least context needs beyond what never changes: pointers, markers, what writing adds.
 _SLACK = (1.0, 1.05, 1.2, 1.5, 2.0)
+# No text has so many times the tokens of its estimate (a third at the least, models/tokens.py); where a request with
+# images has, the provider bills their base64 as text.
+_NO_TEXT = 4
 # Text differs in bytes a token, so bytes are aimed at by measuring again.
 _AIMS = 6
 _UNBOUNDED = 1 << 40
@@ -42,13 +45,15 @@ class Learnt:
     """What the refusals of one model taught about one conversation; ``None`` where they taught nothing.
 
     ``ratio`` is true tokens over estimated ones, never below 1; ``budget`` the most true input tokens to send,
-    ``output`` the longest answer to ask for, ``size`` the most bytes of a request.
+    ``output`` the longest answer to ask for, ``size`` the most bytes of a request. ``as_text``: the provider bills the
+    base64 of images as text, so that neither a picture nor a page is worth its tokens.
     """
 
     ratio: float = 1.0
     budget: int | None = None
     output: int | None = None
     size: int | None = None
+    as_text: bool = False
 
     def __or__(self, other: Learnt) -> Learnt:
         """Both together: the tighter of each."""
@@ -57,6 +62,7 @@ class Learnt:
             _least(self.budget, other.budget),
             _least(self.output, other.output),
             _least(self.size, other.size),
+            self.as_text or other.as_text,
         )
 
     def narrowed(self, options: Mapping[str, Any], model: str, body: Any = None) -> dict[str, Any]:
@@ -76,6 +82,8 @@ class Learnt:
             asked = told.get("max_tokens") or fit.asked_output(body) or output_reserve(found, policy)
             if asked > self.output:
                 told["max_tokens"] = self.output
+        if self.as_text:
+            told["policy"] = _bare(policy)
         return told
 
     def to_dict(self) -> dict[str, Any]:
@@ -112,6 +120,8 @@ def cure(told: Refusal, sent: Context, policy: Policy, learnt: Learnt | None = N
     """
     learnt = learnt or Learnt()
     free = replace(policy, pays=float("inf"))
+    if learnt.as_text:
+        free = _bare(free)
     found = models.find(str(sent.asked["model"]), sent.asked.get("vision"))
     given = sent.asked.get("budget")
     asked = sent.asked.get("max_tokens")
@@ -137,6 +147,9 @@ def cure(told: Refusal, sent: Context, policy: Policy, learnt: Learnt | None = N
     # A rate counts the answer too. Without a count of what was sent, it was at least the limit.
     counted = told.used if told.kind != "rate_tokens" else None
     ratio = learnt.ratio if told.kind == "rate_tokens" else max(learnt.ratio, (counted or told.limit or 0) / estimate)
+    if counted and counted > _NO_TEXT * estimate and _image_bytes(sent):
+        # What the text has is not told: its estimate stands.
+        learnt, ratio, free = replace(learnt, as_text=True), learnt.ratio, _bare(free)
     half = int(_BLIND * (counted or estimate * ratio))
     if told.limit is None:
         if told.kind == "tokens_plus_max_tokens":
