@@ -12,8 +12,9 @@ twenty-word vocabulary, so that no language prior helps. For each page four ordi
 hexadecimal identifiers are asked, each named by the comment line above it. ``score`` counts what is exact, pools the
 rates over all keys of a design and gives their 95 % intervals (Wilson's score interval).
 
-``--pitch`` sets the glyphs of a cell on a wider grid, ``--used`` leaves a share of the rows empty: trials of layouts
-that a page cannot have. They are drawn by putting the cells of a page in new places.
+``--pitch`` sets the glyphs of a cell on a wider grid, ``--used`` leaves a share of the rows empty, ``--size`` gives the
+page other sides, ``--gap`` parts its rows by rules: trials of layouts that a page cannot have. They are drawn by
+putting the cells of a page in new places.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import argparse
 import json
 import random
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -36,50 +37,74 @@ LINES = 4
 """Ordinary lines that are asked of a page, and half as many identifiers."""
 QUESTIONS = 24
 """Most questions of a reading."""
+RULE = 190
+"""Level of a rule between rows, of 255."""
 
 
 @dataclass(frozen=True)
 class Design:
-    """How the pages are drawn: the cell, its ink, the grid it stands on, and the share of rows in use."""
+    """How the pages are drawn.
+
+    The cell, its ink, the grid it stands on, the share of rows in use, the lines asked, the size of the page if it is
+    not the model's, and after how many rows how many pixels are left for a faint rule.
+    """
 
     cell: tuple[int, int]
     ink: str
     pitch: tuple[int, int]
     used: float = 1.0
     lines: int = LINES
+    size: tuple[int, int] | None = None
+    gap: tuple[int, int] | None = None
 
     def __str__(self) -> str:
         name = f"{self.cell[0]}x{self.cell[1]} {self.ink}"
         if self.pitch != self.cell:
             name += f" on {self.pitch[0]}x{self.pitch[1]}"
+        if self.size:
+            name += f", page {self.size[0]}x{self.size[1]}"
+        if self.gap:
+            name += f", a rule in {self.gap[1]} px after {self.gap[0]} rows"
         return name if self.used == 1 else f"{name}, {self.used:.0%} of the rows"
 
 
 def _page(design: Design, seed: int, number: int, model: str) -> tuple[Any, list[Question]]:
     """One page as an image, and what is asked of it."""
-    form = page(find(model, vision=True), design.pitch)
     dice = random.Random(f"{seed}/{number}")
-    rows = max(2, round(form.rows * design.used))
-    made = document(dice, form.cols * rows, number, decisions=False)
-    (width, height), (wide, high) = design.cell, design.pitch
+    wide, high = design.pitch
+    size = design.size
+    if size is None:
+        form = page(find(model, vision=True), design.pitch)
+        size = form.width, form.height
+    every, gap = design.gap or (size[1], 0)
+    cols = size[0] // wide
+    tops: list[int] = []
+    while (top := len(tops) * high + len(tops) // every * gap) + high <= round(size[1] * design.used):
+        tops.append(top)
+    rows = len(tops)
+    made = document(dice, cols * rows, number, decisions=False)
+    (width, height) = design.cell
     [first, *_] = draw(
         made.segments,
         cell=design.cell,
         ink=design.ink,  # type: ignore[arg-type]
-        width=form.cols * width,
+        width=cols * width,
         height=rows * height,
         grid=0,
         first=number,
     )
     asked = made.questions(dice, first.text, (design.lines, design.lines // 2, 0, 0))
-    from PIL import Image
+    from PIL import Image, ImageDraw
 
     drawn = first.image().convert("L")
-    spread = Image.new("L", (form.width, round(form.height * design.used)), 255)
-    for row in range(rows):
-        for col in range(form.cols):
+    spread = Image.new("L", (size[0], round(size[1] * design.used)), 255)
+    pen = ImageDraw.Draw(spread)
+    for row, top in enumerate(tops):
+        if gap and row and row % every == 0:
+            pen.line((0, top - gap // 2 - 1, size[0], top - gap // 2 - 1), fill=RULE)
+        for col in range(cols):
             cell = drawn.crop((col * width, row * height, (col + 1) * width, (row + 1) * height))
-            spread.paste(cell, (col * wide + (wide - width) // 2, row * high + (high - height) // 2))
+            spread.paste(cell, (col * wide + (wide - width) // 2, top + (high - height) // 2))
     return spread, asked
 
 
@@ -186,6 +211,8 @@ def main() -> int:
     making.add_argument("--pitch", type=_size, help="grid that the cells are set on (the cell)")
     making.add_argument("--used", type=float, default=1.0, help="share of the rows in use")
     making.add_argument("--lines", type=int, default=LINES, help="ordinary lines asked of a page, an even number")
+    making.add_argument("--size", type=_size, help="width and height of a page in px (the model's)")
+    making.add_argument("--gap", type=_size, help="NxPX: PX pixels with a faint rule after every N rows")
     making.add_argument("--ink", default="grey", choices=("grey", "mono"))
     making.add_argument("--seeds", type=int, nargs="+", default=[1])
     making.add_argument("--pages", type=int, default=4, help="pages for each seed")
@@ -196,6 +223,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.command == "make":
         design = Design(options.cell, options.ink, options.pitch or options.cell, options.used, options.lines)
+        design = replace(design, size=options.size, gap=options.gap)
         keys = options.keys or options.out / "keys"
         make(options.out, keys, options.name, design, options.seeds, options.pages, options.model)
     else:
