@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,10 +34,10 @@ from microfiche.ladder.receipt import (
     summary_lines,
 )
 from microfiche.ladder.summarize import Summarizer, Writer
-from microfiche.messages import History, Image, Message, Note, Text, ToolResult, Turn, canonical
+from microfiche.messages import History, Image, Message, Note, Text, ToolResult, Turn, canonical, canonical_text
 from microfiche.models import Count, Fidelity, Model
 from microfiche.pages.render import Page
-from microfiche.validate import limits_for, repair, validate
+from microfiche.validate import limits_for, mend, repair
 from microfiche.validate.draft import BEGINS
 
 
@@ -477,8 +476,7 @@ def _write(
         notes.append(Note(f"{key}[0]", "a user message put in front: the conversation begins with the assistant"))
     body = _with_defaults(body, wire, model, name, policy, max_tokens)
     limits = limits_for(model, wire)
-    mended, repairs = repair(body, wire, limits, model.id)
-    violations = validate(mended, wire, limits, model.id)
+    mended, repairs, violations = mend(body, wire, limits, model.id)
     # Chat has its system prompt in the list: one that was passed beside the list stays out of `messages`.
     lead = 1 if wire == "openai_chat" and history.system is not None else 0
     messages = mended[key][lead:]
@@ -571,9 +569,7 @@ def _digest(history: History, projection: Projection) -> str:
         return canonical(each)
 
     forms = [[message.role, [part(each) for each in message.parts]] for message in (*system, *projection.messages)]
-    text = json.dumps(
-        [forms, history.tools or list(history.tool_names)], sort_keys=True, separators=(",", ":"), default=str
-    )
+    text = canonical_text([forms, history.tools or list(history.tool_names)])
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 

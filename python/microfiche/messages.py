@@ -237,7 +237,11 @@ def canonical(part: Part | Message) -> Any:
             return ["opaque", part.kind, part.native]
 
 
+canonical_text = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str).encode
+"""The text of canonical forms that digests are taken of: JSON in ASCII with sorted keys, so lone surrogates survive."""
+
+
 def digest(items: Iterable[Part | Message]) -> str:
-    """SHA-256 (hex) of the canonical form: JSON in ASCII with sorted keys, so lone surrogates survive."""
-    text = json.dumps([canonical(item) for item in items], sort_keys=True, separators=(",", ":"), default=str)
+    """SHA-256 (hex) of the canonical form."""
+    text = canonical_text([canonical(item) for item in items])
     return hashlib.sha256(text.encode("ascii")).hexdigest()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from microfiche.formats.common import encode64
-from microfiche.formats.images import media_type, size
+from microfiche.formats.images import is_torn, media_type, size
 from PIL import Image
 
 KINDS = [
@@ -58,3 +58,11 @@ def test_a_long_run_of_jpeg_fill_bytes_ends() -> None:
 def test_base64_is_the_standard_librarys(length: int) -> None:
     data = bytes(at * 7 % 256 for at in range(length))
     assert encode64(data) == base64.b64encode(data).decode("ascii")
+
+
+def test_a_png_is_torn_where_its_end_is_missing() -> None:
+    whole = encoded("PNG", {}, 30, 20)
+    assert not is_torn(whole)
+    assert not is_torn(whole + b"what others append")
+    assert is_torn(whole[:-12]) and is_torn(whole[:-6])
+    assert not is_torn(encoded("JPEG", {}, 30, 20)[:-12])  # of a PNG alone it can be told

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from microfiche.validate import Limits, repair, validate
+from microfiche.validate import Limits, mend, repair, validate
 from validate_samples import BODIES, KEYS, PNG
 
 MODELS = {
@@ -187,6 +187,25 @@ def test_damage_is_mended(provider: str, plan: list[dict[str, Any]], seed: int, 
 @settings(max_examples=5000, deadline=None)
 def test_much_damage_is_mended(provider: str, plan: list[dict[str, Any]], seed: int, count: int, bare: bool) -> None:
     check_damage(provider, plan, seed, count, bare)
+
+
+@pytest.mark.parametrize("provider", MAKERS)
+@given(plan=steps, seed=st.integers(0, 2**32), count=st.integers(0, 3))
+@settings(max_examples=60, deadline=None)
+def test_mending_is_repair_and_what_validation_then_says(
+    provider: str, plan: list[dict[str, Any]], seed: int, count: int
+) -> None:
+    choose = random.Random(seed)
+    messages = MAKERS[provider](plan)
+    for _ in range(count):
+        if messages:
+            damage(messages, choose)
+    model = MODELS[provider]
+    mended, repairs, violations = mend(messages, provider, model=model)
+    again, same = repair(messages, provider, model=model)
+    assert repr((mended, repairs)) == repr((again, same))  # a NaN is not equal to itself
+    assert violations == validate(mended, provider, model=model)
+    assert (mended is messages) == (not repairs)
 
 
 def check_damage(provider: str, plan: list[dict[str, Any]], seed: int, count: int, bare: bool) -> None:

@@ -14,6 +14,7 @@ from .encoded import decode64, encode64
 
 # How deep a client's object can stand in a body: list, message, content, block, its content, block.
 _DEPTH = 8
+_LEAVES = (str, int, float, bytes, type(None))
 
 
 def plain(value: Any, depth: int = _DEPTH) -> Any:
@@ -21,7 +22,7 @@ def plain(value: Any, depth: int = _DEPTH) -> Any:
 
     What holds none of them comes back as the very same object.
     """
-    if isinstance(value, str | int | float | bytes) or value is None or depth == 0:
+    if isinstance(value, _LEAVES) or depth == 0:
         return value
     if isinstance(value, dict):
         changed = {key: new for key, old in value.items() if (new := plain(old, depth - 1)) is not old}

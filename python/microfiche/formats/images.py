@@ -42,7 +42,7 @@ def size(data: bytes) -> tuple[int, int]:
 
 def is_torn(data: bytes) -> bool:
     """Whether the end of a PNG is missing: the chunk ``IEND`` (PNG, third edition, section 11.2.5)."""
-    return data.startswith(_PNG) and b"IEND" not in data
+    return data.startswith(_PNG) and data.rfind(b"IEND") < 0  # searched from the end, where a whole file has it
 
 
 def _big(data: bytes, at: int, width: int) -> tuple[int, int]:

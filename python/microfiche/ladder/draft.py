@@ -19,6 +19,7 @@ class Draft:
     plan: Plan
     spared: frozenset[int] = frozenset()
     drawn: Drawn = field(default_factory=Drawn)
+    _made: Projection | None = field(default=None, init=False, repr=False, compare=False)
 
     def with_plan(self, plan: Plan, redraw: bool) -> Draft:
         """The draft with another plan; with ``redraw`` its pages are drawn, else those at hand are its own."""
@@ -28,7 +29,9 @@ class Draft:
         return replace(self, plan=settle(self.source, plan, drawn.script, drawn.pages), drawn=drawn)
 
     def projection(self) -> Projection:
-        return assemble(self.source, self.plan, self.drawn)
+        if self._made is None:
+            self._made = assemble(self.source, self.plan, self.drawn)
+        return self._made
 
     def load(self) -> Load:
         return self.fixed + self.scale.messages(self.projection().messages)

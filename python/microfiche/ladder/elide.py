@@ -71,13 +71,15 @@ _RANGES = frozenset(
 
 # Searched in lower case, which takes a third of the time of IGNORECASE. Names such as TypeError hold
 # the word without a boundary before it.
+# The letters that any of them begins with are asked first: that is a fifth of the time.
 _TROUBLE = re.compile(
+    r"(?=[acdefikmnprstuw1-9✗✘✖❌])(?:"
     r"(?:error|exception|failure|warning)s?\b"
     r"|\b(?:err|traceback|fail(?:ed|s|ing)?|not ok|fatal|panic(?:ked)?|cannot|can't|could not|unable|denied|refused"
     r"|undefined|unresolved|unexpected|invalid|missing|not found|no such|segfault|dumped|killed|assert(?:ion)?"
     r"|abort(?:ed)?|timed out|timeout|conflicts?|[1-9]\d* problems?"
     r"|(?:exit|return)(?:ed|s)?(?: with)?(?: code| status)?:? [1-9]\d*)\b"
-    r"|[✗✘✖❌]"
+    r"|[✗✘✖❌])"
 )
 
 # What a checker or a test run prints, as against a file that merely speaks of errors: tools that are

@@ -15,7 +15,7 @@ from itertools import accumulate, pairwise
 from typing import Any, TypeVar
 
 from microfiche.errors import BadInput, PlanMismatch
-from microfiche.messages import Image, Message, Text, ToolResult, Turn, canonical
+from microfiche.messages import Image, Message, Text, ToolResult, Turn, canonical, canonical_text
 from microfiche.models import FIDELITIES, Fidelity
 from microfiche.pages.script import Spot
 
@@ -313,8 +313,7 @@ def source_digest(source: Source, through: int) -> str:
         *source.head,
         *(m for turn in source.turns if turn.number <= through for m in turn.messages),
     ):
-        line = json.dumps(canonical(message), sort_keys=True, separators=(",", ":"), default=str)
-        sha.update(line.encode("ascii") + b"\n")
+        sha.update(canonical_text(canonical(message)).encode("ascii") + b"\n")
     return sha.hexdigest()
 
 

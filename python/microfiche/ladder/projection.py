@@ -293,12 +293,12 @@ def _middle(
 def begun_on(script: Script, page: Page) -> Iterator[int]:
     """The turns whose first bar stands on the page, in order."""
     seen = 0
-    first, last = page.start[0], page.end[0]
-    for at in range(first, min(last + 1, len(script.segments))):
+    (first, inside), (last, beyond) = page.start, page.end
+    # The segments whose beginning is on the page.
+    for at in range(first + (inside > 0), min(last + (beyond > 0), len(script.segments))):
         turn = script.spots[at][0]
         begins = at == 0 or script.spots[at - 1][0] != turn
-        on_page = (at, 0) >= tuple(page.start) and (at, 0) < tuple(page.end)
-        if begins and on_page and turn != seen:
+        if begins and turn != seen:
             seen = turn
             yield turn
 

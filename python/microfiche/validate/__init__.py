@@ -1,6 +1,6 @@
 """Is this request sendable? The rules of each provider, and the least repair where it is not.
 
-Both functions work on native objects (a whole request body, or the bare list of messages, items or
+They work on native objects (a whole request body, or the bare list of messages, items or
 contents) and know nothing of our own message classes. A request that its provider would accept is never
 flagged: where the vendors say nothing certain, a rule stays silent. What cannot be told from a request
 alone (whether reasoning is the reasoning that was signed, whether an item id is known to the server) is
@@ -19,7 +19,7 @@ from microfiche.validate.draft import Draft, Limits, Repair, Violation
 if TYPE_CHECKING:
     from microfiche.models import Model
 
-__all__ = ["PROVIDERS", "Limits", "Repair", "Violation", "default_limits", "limits_for", "repair", "validate"]
+__all__ = ["PROVIDERS", "Limits", "Repair", "Violation", "default_limits", "limits_for", "mend", "repair", "validate"]
 
 # The key of the conversation in a body. The rules of a wire are the module of its name here: `check` and
 # `LIMITS`, loaded at first use.
@@ -60,6 +60,16 @@ def repair(
     if not draft.repairs or draft.bottomless:
         return body, []
     return draft.result, draft.repairs
+
+
+def mend(
+    body: Any, provider: str = "anthropic", limits: Limits | None = None, model: str | None = None
+) -> tuple[Any, list[Repair], list[Violation]]:
+    """What :func:`repair` gives, and what :func:`validate` says about its result."""
+    draft = _judge(body, provider, limits, model)
+    if not draft.repairs or draft.bottomless:
+        return body, [], draft.violations
+    return draft.result, draft.repairs, validate(draft.result, provider, limits, model)
 
 
 def default_limits(provider: str) -> Limits:
