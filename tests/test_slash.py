@@ -59,11 +59,45 @@ def test_a_focus_reaches_the_summariser(chat: Conversation) -> None:
     said = mf.command(grown(chat), "/compact the  parser\n of dates", **words)  # type: ignore[arg-type]
     assert said.done and said.value.receipt.summary_calls == len(prompts) == 1
     assert prompts[0].endswith("in the user's words: the parser of dates")
-    assert "files were read" in str(said.value.messages) and "not needed" not in said.text
-    for more in ({}, {"summarize": summarize}):
-        free = mf.command(grown(chat), "/compact the parser", model=MODEL, **more)  # type: ignore[arg-type]
-        assert free.done and "The focus was not needed" in free.text and len(prompts) == 1
+    assert "files were read" in str(said.value.messages) and "focus was not used" not in said.text
     assert not mf.command(chat, "/compact " + "x" * 501, model=MODEL).done
+
+
+def down(request: mf.SummaryRequest) -> str:
+    raise RuntimeError("line\x1b[2J down")
+
+
+OWN = ("summary", "omit")
+SMALL = {"model": "o3-mini", "budget": 9_000}
+
+
+@pytest.mark.parametrize(
+    ("done", "why", "options"),
+    [
+        (True, "there is no summariser", {}),
+        (True, "there is no summariser", {"policy": mf.Policy(rungs=("omit",)), **SMALL}),
+        (True, "does not fit its budget without one", {"summarize": down}),
+        (True, "the policy allows no summary", {"summarize": down, "policy": mf.Policy(rungs=("omit",)), **SMALL}),
+        (True, "the summary failed", {"summarize": down, "policy": mf.Policy(rungs=OWN), **SMALL}),
+        (True, "no room for", {"summarize": down, "policy": mf.Policy(rungs=OWN, summary_tokens=50), **SMALL}),
+        (False, "there is no summariser", {"model": "o3-mini"}),
+        (False, "does not fit its budget without one", {"model": "o3-mini", "summarize": down}),
+        (False, "the policy allows no summary", {"summarize": down, "policy": mf.Policy(rungs=())}),
+    ],
+)
+def test_a_focus_that_was_not_used_says_why(chat: Conversation, done: bool, why: str, options: dict[str, Any]) -> None:
+    """Kind: a user says what a summary has to keep, no summary is made, and nobody says why."""
+    said = mf.command(grown(chat), "/compact the parser", **{"model": MODEL, **options})
+    assert said.done is done
+    assert said.text.splitlines()[-1].startswith("The focus was not used: ") and why in said.text
+    assert "focus" not in mf.command(grown(chat, 30), "/compact", **{"model": MODEL, **options}).text
+
+
+def test_a_summary_that_failed_is_told(chat: Conversation) -> None:
+    """Kind: the call for a summary fails, turns are left out instead, and the user reads of a success."""
+    said = mf.command(grown(chat), "/compact", summarize=down, policy=mf.Policy(rungs=OWN), **SMALL)  # type: ignore[arg-type]
+    assert said.done and said.value.receipt.omitted_turns
+    assert "The summary failed (RuntimeError: line" in said.text and "\x1b" not in said.text
 
 
 def test_cost_runs_a_pass_only_if_it_pays(chat: Conversation) -> None:

@@ -57,7 +57,7 @@ def command(chat: Conversation, text: str, *, model: str, **options: Unpack[Opti
             raise BadInput(told, "", "there are\n" + "\n".join(COMMANDS.values()))
         return run(chat, " ".join(rest.split()), model, options)
     except NothingToCompact as error:
-        return Said(f"Nothing was compacted ({error.reason.replace('_', ' ')}): {error.cure}.", error, False)
+        return _nothing(error)
     except MicroficheError as error:
         return Said(str(error), error, False)
 
@@ -72,17 +72,53 @@ def _compact(chat: Conversation, words: str, model: str, options: Options) -> Sa
                 "nothing was compacted", chat.name, "a pass would not pay for itself", "does_not_pay"
             )
         return Said(_receipt(made), made)
+    if not words or words.lower() == "fit":
+        made = chat.compact(model=model, **options)
+        return Said(_receipt(made), made)
+    if len(words) > LONGEST_FOCUS:
+        raise BadInput(f"a focus of {len(words)} characters", "/compact", f"say it in {LONGEST_FOCUS}")
     summarize = options.get("summarize")
-    note = ""
-    if words and words.lower() != "fit":
-        if len(words) > LONGEST_FOCUS:
-            raise BadInput(f"a focus of {len(words)} characters", "/compact", f"say it in {LONGEST_FOCUS}")
-        if summarize is not None:
-            options["summarize"] = _focused(summarize, words)
-    made = chat.compact(model=model, **options)
-    if words and words.lower() != "fit" and not made.receipt.summary_calls:
-        note = "\nThe focus was not needed: no summary was made, and every word that left is on a page or on record."
-    return Said(_receipt(made) + note, made)
+    if summarize is not None:
+        options["summarize"] = _focused(summarize, words)
+    try:
+        made = chat.compact(model=model, **options)
+    except NothingToCompact as error:
+        said = _nothing(error)
+        return replace(said, text=f"{said.text}\n{_unused(options)}")
+    reasons = [rung.reason for rung in made.receipt.rungs if rung.rung == "summary"]
+    if "" in reasons:
+        return Said(_receipt(made), made)
+    return Said(f"{_receipt(made)}\n{_unused(options, *reasons[-1:])}", made)
+
+
+def _nothing(error: NothingToCompact) -> Said:
+    return Said(f"Nothing was compacted ({error.reason.replace('_', ' ')}): {error.cure}.", error, False)
+
+
+def _unused(options: Options, reason: str = "") -> str:
+    """Why a focus had nothing to be the focus of; ``reason``: what the pass said of its summary."""
+    if options.get("summarize") is None:
+        why = "it is for a summary, and there is no summariser"
+    elif "summary" not in (options.get("policy") or Policy()).rungs:
+        why = "it is for a summary, and the policy allows no summary"
+    else:
+        why = _WITHOUT.get(
+            reason.partition(":")[0], "a summary is written only where the context does not fit its budget without one"
+        )
+    return f"The focus was not used: {why}."
+
+
+_WITHOUT = {
+    "summary_failed": "the summary failed",
+    "no_room": "there was no room for a summary, or nothing old enough for one",
+    "would_grow": "a summary would not have made the context smaller",
+}
+
+
+def _failure(made: Context) -> str:
+    """Why the summary of a pass failed, empty if it did not."""
+    reasons = (rung.reason for rung in made.receipt.rungs if rung.rung == "summary")
+    return next((reason.partition(": ")[2] for reason in reasons if reason.startswith("summary_failed")), "")
 
 
 def _focused(summarize: Summarizer, focus: str) -> Summarizer:
@@ -104,6 +140,8 @@ def _receipt(made: Context) -> str:
     did = [rung.rung for rung in made.receipt.rungs if not rung.reason and rung.rung in RUNGS]
     if did:
         lines.append(f"Done by: {', '.join(did)}.")
+    if failure := _failure(made):
+        lines.append(f"The summary failed ({_line(failure)}): nothing of it is used.")
     if made.pages:
         lines.append(f"Pages: {len(made.pages)}.")
     if before.images != after.images:
