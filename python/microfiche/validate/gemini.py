@@ -15,8 +15,8 @@ from microfiche.validate import images
 from microfiche.validate.draft import BEGINS, CONTINUE, EMPTY, NO_RESULT, Draft, Limits, Object
 from microfiche.validate.pairs import Ledger, Slot, as_object, settle, short, string
 
-# providers.md §1: 3,600 images at most on any host. The bytes of a request differ between the hosts and
-# their ways of passing files (20 MB to 256 MB), so none is assumed.
+# ai.google.dev and the Vertex pages: 3,600 images at most on any host. The bytes of a request differ between the
+# hosts and their ways of passing files (20 MB to 256 MB), so none is assumed.
 LIMITS = Limits(images=3600)
 
 STAND_IN = "skip_thought_signature_validator"

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from microfiche.validate import images
-from microfiche.validate.anthropic import claude_version
+from microfiche.validate.anthropic_common import claude_version
 from microfiche.validate.draft import CONTINUE, EMPTY, NO_RESULT, Draft, Limits, Object, as_text
 from microfiche.validate.pairs import Ledger, Slot, as_object, clean, drop_copies, parse_object, rename, short, string
 
 LIMITS = Limits(
-    images=1500,  # providers.md §1, with the 512 MB of a request
+    images=1500,  # developers.openai.com, the guide to images and vision, with the 512 MB of a request
     request_bytes=512 * 1024 * 1024,
     image_types=frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"}),
 )
