@@ -35,6 +35,7 @@ RUNGS = (
     ("newest", "omit"),
 )
 SHARES = (0.85, 0.4, 0.15)
+EPHEMERAL = {"type": "ephemeral"}
 
 
 def contexts(native: Any, wire: str, window: float = 1.1, **options: Any) -> Iterator[mf.Context]:
@@ -354,3 +355,61 @@ def test_errors_outlive_every_budget() -> None:
     for budget in (40_000, 20_000, 10_000):
         fit = mf.compact(story.native("anthropic"), model="claude-opus-5", budget=budget)
         assert (7, 1, 0) not in fit.plan.elided
+
+
+@pytest.mark.parametrize("wire", builders.WIRES)
+def test_indentation_tells_pages_apart(wire: str) -> None:
+    """Kind: blanks folded before they were drawn, and one page for programs that do different things."""
+    lines = ["def run(batch):", "for each in batch:", "if each.late:", "drop(each)", "send(each)"] * 60
+    drawn = {}
+    for depths in ((0, 1, 2, 3, 2), (0, 1, 2, 3, 1), (0, 1, 2, 3, 3)):
+        body = "\n".join("    " * depths[at % 5] + line for at, line in enumerate(lines))
+        native = Story().user("Why is it lost?").read("queue.py", body).says("Hm.").user("Go on.").native(wire)
+        policy = mf.Policy(rungs=("snapshot",), tail_tokens=50, pays=10)
+        fit = mf.compact(native, model=MODELS[wire], budget=mf.count(native, model=MODELS[wire]) - 1, policy=policy)
+        assert body in mf.read_back(fit.pages)
+        drawn[body] = tuple(page.png for page in fit.pages)
+    assert len(set(drawn.values())) == 3
+
+
+def test_definitions_of_server_tools_stay_as_they_were() -> None:
+    """Kind: tools of a provider's own type rewritten on the way, and refused."""
+    tools = [
+        {"type": "web_search_20250305", "name": "web_search", "max_uses": 3},
+        {"type": "brew_coffee_20990101", "name": "coffee", "strength": {"beans": 7}},
+        {"name": "read_file", "description": "x", "input_schema": {"type": "object"}, "cache_control": EPHEMERAL},
+    ]
+    for fit in contexts(rounds(20, 3_000).native("anthropic"), "anthropic", tools=copy.deepcopy(tools)):
+        assert fit.request["tools"] == tools
+
+
+def test_a_system_prompt_is_never_touched_and_no_page_depends_on_it() -> None:
+    """Kinds: the line that names the client drawn or moved; a line that changes with every call in the pages."""
+    native = rounds(40, 3_000).native("anthropic")
+    seen = set()
+    for stamp in ("09:00", "09:01 <fresh tag=7>"):
+        system = [
+            {"type": "text", "text": "You are the agent of this house."},
+            {"type": "text", "text": prose(3, 900), "cache_control": EPHEMERAL},
+            {"type": "text", "text": f"It is {stamp}."},
+        ]
+        fit = mf.compact(native, model="claude-opus-5", budget=30_000, system=copy.deepcopy(system))
+        assert fit.pages and fit.request["system"] == system
+        seen.add(tuple(page.png for page in fit.pages))
+    assert len(seen) == 1
+
+
+def test_thousands_of_short_turns_fill_their_pages() -> None:
+    """Kind: 317 images of which less than half was used, and a request that no server took."""
+    story = Story().user("Count.")
+    for at in range(3_000):
+        story.uses(("run", {"command": f"step {at}"}, f"step {at}: {prose(at, 12)}"))
+    native = story.user("Go on.").native("anthropic")
+    fit = mf.compact(native, model="claude-opus-5", budget=150_000, max_tokens=1_000)
+    full, rows = fit.pages[:-1], 784 // 16
+    assert 1 < len(fit.pages) <= 100 and not fit.receipt.omitted_turns
+    assert all(page.height // 16 == rows for page in full)
+    parts = mf.read_back(full, marks=True)
+    bars = [f" {part.turn} {part.kind} " for part in parts if isinstance(part, mf.Bar)]
+    assert sum(len(page.text) for page in full) + sum(map(len, bars)) >= 0.9 * (1_568 // 9) * (rows - 1) * len(full)
+    assert Judge(window=200_000).check("anthropic", fit.request, "claude-opus-5") is None
