@@ -321,6 +321,23 @@ def test_the_search_finds_words_of_every_branch(page: Any, record: Record) -> No
     expect(page.locator("article.current h3")).to_contain_text(f"Turn {left.turn}")
 
 
+def test_a_hit_shows_the_words_as_they_stand(browser: Any, tmp_path: Path) -> None:
+    said = "ﬁrst Åland, then 漢字 and 😀 e\u0301tude: the Café of ΟΔΟΣ İZMİR, once"
+    with mf.Record.open(tmp_path / "work.mf") as work:
+        import_history(work, formats.read(json.dumps([{"role": "user", "content": said}]).encode()), "work")
+        address = written(work)
+    for page in opened(browser, address):
+        hit = page.locator("#results .hit")
+        for asked, found in (("CAFE OF", "Café of"), ("οδος", "ΟΔΟΣ"), ("izmir", "İZMİR"), ("etude", "e\u0301tude")):
+            page.locator("#search").fill(asked)
+            expect(hit.locator("mark")).to_have_text(found)
+        expect(hit).to_contain_text("Åland, then 漢字 and 😀")
+        page.locator("#search").fill("turn 1,0")
+        expect(page.locator("#results h2")).to_have_text("No hit")
+        page.locator("#search").fill("turn 1")
+        expect(page.locator("#results h2")).to_have_text("1 hit")
+
+
 def test_two_branches_stand_side_by_side(page: Any, record: Record) -> None:
     chat = chat_of(record)
     left = left_leaf(chat)

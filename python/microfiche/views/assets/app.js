@@ -101,7 +101,7 @@ class View {
     this.leaf = leaf;
     this.thread.show(leaf);
     const entry = leaf === null ? null : this.conversation.byId.get(leaf);
-    const name = !entry ? "Thread" : `To ${entry.turn ? `turn ${entry.turn}` : "the head"}, entry ${leaf}${leaf === this.conversation.tip ? " (the tip)" : " (a branch that was left)"}`;
+    const name = !entry ? "Thread" : `To ${entry.turn ? `turn ${number(entry.turn)}` : "the head"}, entry ${leaf}${leaf === this.conversation.tip ? " (the tip)" : " (a branch that was left)"}`;
     document.getElementById("branch").replaceChildren(name);
     this.tree.select(leaf, leaf);
     this.lists();

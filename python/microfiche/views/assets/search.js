@@ -3,6 +3,31 @@
 const MOST_HITS = 200;
 const squeezed = (text) => text.replace(/\s+/gu, " ").replace(HIDDEN, sign);
 const plain = (text) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
+// Without half a character at either end, where a text was cut.
+const unbroken = (text) => text.replace(/^[\udc00-\udfff]|[\ud800-\udbff]$/g, "");
+
+// Where in a text the character begins that stands at a place of its plain form. ASCII keeps its length in it.
+function placeIn(text, at) {
+  let from = 0;
+  let plainly = 0;
+  for (const run of text.matchAll(/[^\x00-\x7f]+/gu)) {
+    if (plainly + run.index - from >= at) break;
+    plainly += run.index - from;
+    from = run.index;
+    const length = plain(run[0]).length;
+    if (plainly + length > at) {
+      for (const character of run[0]) {
+        plainly += plain(character).length;
+        if (plainly > at) break;
+        from += character.length;
+      }
+      return from;
+    }
+    plainly += length;
+    from += run[0].length;
+  }
+  return Math.min(from + at - plainly, text.length);
+}
 
 class Search {
   constructor(view) {
@@ -52,9 +77,9 @@ class Search {
       this.words = new Map(conversation.entries.map((entry) => [entry.id, plain(conversation.words(entry))]));
     }
     const hits = [];
-    const exact = /^(entry|turn)?\s*#?(\d+)$/i.exec(asked);
+    const exact = /^(entry|turn)?\s*#?(\d[\d,]*)$/i.exec(asked);
     if (exact) {
-      const which = Number(exact[2]);
+      const which = Number(exact[2].replaceAll(",", ""));
       const kind = (exact[1] ?? "").toLowerCase();
       if (kind !== "turn" && conversation.byId.has(which)) hits.push([conversation.byId.get(which), `Entry ${which}`]);
       if (kind !== "entry" && conversation.byTurn.has(which)) hits.push([conversation.byTurn.get(which)[0], `Turn ${which}`]);
@@ -66,7 +91,10 @@ class Search {
       const at = words.indexOf(wanted);
       if (at < 0) continue;
       count += 1;
-      if (hits.length < MOST_HITS) hits.push([entry, null, words.slice(Math.max(0, at - 40), at), words.slice(at, at + wanted.length), words.slice(at + wanted.length, at + wanted.length + 60)]);
+      if (hits.length >= MOST_HITS) continue;
+      const said = conversation.words(entry);
+      const [from, to] = [placeIn(said, at), placeIn(said, at + wanted.length)];
+      hits.push([entry, null, unbroken(said.slice(Math.max(0, from - 40), from)), said.slice(from, to), unbroken(said.slice(to, to + 60))]);
     }
     const more = count > hits.length ? `, the first ${hits.length} listed` : "";
     this.box.append(el("h2", { "aria-live": "polite" }, count ? `${plural(count, "hit")}${more}` : "No hit"),
