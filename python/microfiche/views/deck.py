@@ -72,11 +72,11 @@ def deck(chat: Conversation) -> list[Slide]:
         ("Tried and left", [_line(each, "report", _words(each)) for each in listed if _reports(each)]),
         (
             "When the model's view changed",
-            [_line(each, each.kind, marker(each)) for each in listed if each.kind in ("compaction", "undo", "trim")],
+            [_line(each, each.kind, _event(each)) for each in listed if each.kind in ("compaction", "undo", "trim")],
         ),
         (
             "What failed",
-            [_line(each, each.kind, marker(each)) for each in listed if each.kind in ("failure", "interruption")],
+            [_line(each, each.kind, _event(each)) for each in listed if each.kind in ("failure", "interruption")],
         ),
     ]
     slides = [Slide(chat.name, (_line(listed[-1], "newest entry", _words(listed[-1])),) if listed else ())]
@@ -102,6 +102,12 @@ def _reports(entry: Entry) -> bool:
 
 def _words(entry: Entry) -> str:
     return spoken(entry.message) if entry.message is not None else marker(entry)
+
+
+def _event(entry: Entry) -> str:
+    """The marker behind the word for its kind, which stands before the line."""
+    words = marker(entry)
+    return next((words.removeprefix(each) for each in ("compacted ", "failed: ") if words.startswith(each)), words)
 
 
 def _line(entry: Entry | int, kind: str, text: str, under: Iterable[Line] = ()) -> Line:

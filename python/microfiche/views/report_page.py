@@ -23,6 +23,17 @@ _HEADINGS = {
     "said": "What was said",
 }
 _OF_A_CALL = ("saw", "missing")
+_FORMS = {
+    "placeholder": "a line for it",
+    "marker": "a line for the image",
+    "page": "on pages",
+    "summary": "in a summary",
+    "omitted": "left out",
+    "other_wire": "not carried by the wire",
+    "elsewhere": "compacted by the session itself",
+    "branch": "on another branch",
+}
+"""Forms as they stand in a table."""
 
 
 def report_html(report: Report, link: Link) -> str:
@@ -177,7 +188,7 @@ def _picture(sheet: Sheet, png: bytes | None) -> str:
 
 
 def _form(name: str) -> str:
-    return escape(name.replace("_", " "))
+    return escape(_FORMS.get(name, name.replace("_", " ")))
 
 
 def _sentence(words: str) -> str:

@@ -3,7 +3,7 @@
 const RUNG_WORDS = {
   carry: "what the written form cannot hold",
   unsendable: "images the model does not take",
-  plan: "the plan of the pass before",
+  plan: "the plan before, and pins",
   elide: "old tool results",
   images: "old screenshots",
   reasoning: "old reasoning",
@@ -12,6 +12,15 @@ const RUNG_WORDS = {
   newest: "a newest result too large",
   omit: "left out",
   write: "frame and repairs",
+};
+
+const REASON_WORDS = {
+  nothing_old: "none that may go",
+  no_vision: "the model does not read images",
+  does_not_pay: "pages would cost as much as the text",
+  would_grow: "it would have grown",
+  no_room: "no room for a summary",
+  off: "switched off",
 };
 
 class Details {
@@ -204,7 +213,7 @@ class Details {
     let at = told.before.tokens;
     for (const [rung, reason, tokens] of told.rungs) {
       const change = tokens - at;
-      rows.push(row(RUNG_WORDS[rung] ?? rung, tokens, reason ? "" : `${change > 0 ? "+" : ""}${number(change)}`, "", "", reason.replace(/_/g, " ")));
+      rows.push(row(RUNG_WORDS[rung] ?? rung, tokens, reason ? "" : `${change > 0 ? "+" : ""}${number(change)}`, "", "", REASON_WORDS[reason] ?? reason.replace(/_/g, " ")));
       at = tokens;
     }
     rows.push(row("sent", told.after.tokens, number(told.after.tokens - told.before.tokens), number(told.after.images), money(told.after), ""));
