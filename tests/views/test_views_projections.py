@@ -69,6 +69,19 @@ def test_the_notebook_is_valid_and_holds_each_call_with_its_result(chat: Convers
             assert len(pictures) == len(results[call.id].parts) - sum(o.output_type == "stream" for o in cell.outputs)
 
 
+def test_a_tall_output_of_the_notebook_is_a_box_to_scroll(tmp_path: Path) -> None:
+    with Record.open(tmp_path / "work.mf") as record:
+        chat = record.conversation("work")
+        for lines in (40, 42):
+            call = {"type": "tool_use", "id": f"t{lines}", "name": "ls", "input": {}}
+            answer = {"type": "tool_result", "tool_use_id": f"t{lines}", "content": "\n".join(["line"] * lines)}
+            said = [{"role": "user", "content": "List."}, {"role": "assistant", "content": [call]}]
+            chat.append([*said, {"role": "user", "content": [answer]}])
+        told = nbformat.reads(project(chat, "notebook"), as_version=4)
+    nbformat.validate(told)
+    assert [cell.metadata.get("scrolled") for cell in told.cells if cell.cell_type == "code"] == [None, True]
+
+
 def test_every_line_of_the_slides_is_said_by_its_entry(chat: Conversation) -> None:
     def lines(listed: Any) -> Iterator[Any]:
         for each in listed:

@@ -25,6 +25,9 @@ FORMAT = (4, 5)
 
 _SHOWN = frozenset({"image/png", "image/jpeg", "image/gif"})
 
+_TALL = 40
+"""Lines of an output beyond which Jupyter shows it in a box to scroll."""
+
 _LONE = re.compile("[\ud800-\udfff]")
 
 
@@ -148,10 +151,11 @@ def _code(entry: Entry, nth: int, source: dict[str, Any], answer: tuple[Entry, T
     if answer is not None:
         told["result"] = answer[0].id
         outputs = [_output(part, answer[1].error) for part in answer[1].parts]
+    tall = sum(output.get("text", "").count("\n") for output in outputs) > _TALL
     return {
         "cell_type": "code",
         "id": f"e{entry.id}-{nth}",
-        "metadata": {"microfiche": told},
+        "metadata": {"microfiche": told, **({"scrolled": True} if tall else {})},
         "execution_count": entry.turn or None,
         "source": _sound(json.dumps(source, indent=1, ensure_ascii=False)),
         "outputs": outputs,
