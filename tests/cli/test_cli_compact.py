@@ -221,6 +221,26 @@ def test_an_unknown_model_needs_a_budget_and_gets_pages_only_if_it_is_said_to_se
     assert json.loads(run(*args, "--vision").out)["pages"] != []
 
 
+def test_a_misspelt_model_is_told_what_it_may_mean(run: Run, harbour: Path) -> None:
+    ran = run("compact", harbour, "--model", "claud-opus-5", "--dry-run")
+    assert ran.code == 2 and "claude-opus-5" in ran.err
+    ran = run("compact", harbour, "--model", "house-made", "--dry-run")
+    assert ran.code == 2 and "microfiche models" in ran.err
+
+
+def test_a_page_left_out_of_a_turn_is_named(run: Run, tmp_path: Path) -> None:
+    call = {"type": "tool_use", "id": "t1", "name": "ls", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "\n".join(f"{i} of {i * i}" for i in range(2000))}
+    told = [("user", "List."), ("assistant", [call]), ("user", [result]), ("assistant", "Done."), ("user", "And?")]
+    path = tmp_path / "list.json"
+    path.write_text(json.dumps([{"role": role, "content": content} for role, content in told]))
+    words = ("compact", path, "--model", "claude-opus-5", "--budget", "4k", "--dry-run")
+    receipt = json.loads(run(*words, "--json").text)
+    assert receipt["omitted_pages"] and not receipt["omitted_turns"] and receipt["omitted_beginning"] == 2
+    (line,) = [line for line in run(*words).text.splitlines() if line.startswith("omitted")]
+    assert line.endswith(": the beginning of turn 2") and "page" in line and "0 turns" not in line
+
+
 def test_fidelity_decides_the_cell(run: Run, harbour: Path) -> None:
     args = ("compact", harbour, "--model", MODEL, "--budget", BUDGET, "--dry-run", "--json")
     exact, gist = (json.loads(run(*args, "--fidelity", word).out)["pages"] for word in ("exact", "gist"))

@@ -104,7 +104,8 @@ def test_what_is_no_record_cannot_be_verified(run: Run, content: bytes, tmp_path
 
 def test_export_and_import_give_the_same_record(run: Run, lived: Path, tmp_path: Path) -> None:
     lines = tmp_path / "work.jsonl"
-    assert run("export", lived, "--out", lines).out == b""
+    written = run("export", lived, "--out", lines)
+    assert written.out == b"" and written.err == f"Wrote {lines}.\n"
     assert run("export", lived).out == lines.read_bytes()
     copy = tmp_path / "copy.mf"
     done = told(run("import", lines, copy, "--json"))

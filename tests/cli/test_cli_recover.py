@@ -53,6 +53,15 @@ def test_a_refused_request_becomes_one_that_fits(run: Run, refused: Path, tmp_pa
     assert again.code == 0 and json.loads(again.text)["after"]["tokens"] < mf.count(request, model=MODEL)
 
 
+def test_a_budget_below_the_limit_is_explained(run: Run, refused: Path) -> None:
+    used = mf.count(json.loads(refused.read_text()), model=MODEL)
+    for counted, told in ((3 * used, True), (used, False)):
+        error = f"prompt is too long: {counted} tokens > {counted // 2} maximum"
+        ran = run("recover", refused, "--error", error, "--model", MODEL, "--dry-run")
+        assert ran.code == 0, ran.err
+        assert ("The provider counted 3.00 tokens for each one estimated" in ran.text) is told
+
+
 @pytest.mark.parametrize(
     ("words", "kind"),
     [

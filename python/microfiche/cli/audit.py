@@ -11,7 +11,7 @@ from microfiche.record import Head
 from microfiche.views.links import links_of
 from microfiche.views.report_page import report_html
 
-from .files import Target, examples, plain, read_bytes, write_one
+from .files import Target, examples, plain, read_bytes, write_one, wrote
 from .progress import working
 from .record import emit, head_option, heads_option, json_option, name_option, opened, picked, record_argument
 
@@ -60,6 +60,7 @@ def audit(
         link = links_of(held, page or "")
     if html is not None:
         write_one(html, report_html(report, link).encode("utf-8"))
+        wrote(html)
     elif as_json:
         emit(report.to_dict())
     else:

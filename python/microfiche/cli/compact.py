@@ -16,6 +16,7 @@ from microfiche.messages import History, Message, Text, split_turns
 
 from .contexts import deliver
 from .files import STDIN, Target, examples, name_of, read_bytes
+from .options import windowless
 from .passes import Asked, asking, compact_record, system_of, tools_of
 from .progress import working
 from .receipt import plural
@@ -93,7 +94,7 @@ def compact(
         raise click.UsageError("give --out DIR, or --dry-run to write nothing")
     found = catalogue.find(wishes.model, wishes.vision)
     if wishes.budget is None and found.context_window is None:
-        raise click.UsageError(f"the context window of {wishes.model} is not known: give --budget")
+        raise windowless(wishes.model)
     history = formats.read(read_bytes(session), source_format, name_of(session), found.wire)
     if prompt is not None:
         history = _opened(history, prompt)

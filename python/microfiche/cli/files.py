@@ -134,6 +134,11 @@ def write_one(path: Path, data: bytes) -> None:
         raise _unwritable(error, path) from error
 
 
+def wrote(path: Path) -> None:
+    """Say on standard error that a file was written, where standard output may be a program's."""
+    click.echo(plain(f"Wrote {path}."), err=True)
+
+
 def _unwritable(error: OSError, where: Path) -> MicroficheError:
     return MicroficheError(
         f"cannot be written: {error.strerror or error}", str(where), "choose another --out, or make room"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 from typing import get_args
 
 import click
 
-from microfiche.models import FIDELITIES
+from microfiche.models import FIDELITIES, catalogue
 from microfiche.pages.render import Ink, Level
+
+from .files import plain
 
 
 def size(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, int] | None:
@@ -24,6 +27,13 @@ def size(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple
 def sizes(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[int, int], ...]:
     """The callback of an option that takes ``WxH`` several times."""
     return tuple(found for value in values if (found := size(ctx, param, value)) is not None)
+
+
+def windowless(model: str) -> click.UsageError:
+    """The error for a model whose context window nobody knows, where no budget was given."""
+    near = get_close_matches(model, [each.id for each in catalogue()], 3, 0.7)
+    meant = f"; did you mean {' or '.join(near)}?" if near else "; `microfiche models` lists those that are known"
+    return click.UsageError(plain(f"the context window of {model} is not known: give --budget{meant}"))
 
 
 font_option = click.option(

@@ -22,7 +22,7 @@ from microfiche.views.window import composition
 
 from .contexts import deliver, tokens
 from .files import Target, examples, read_bytes
-from .options import fidelity_option, font_option, vision_option
+from .options import fidelity_option, font_option, vision_option, windowless
 from .progress import working
 from .record import emit, fitted, json_option, name_option, opened, picked, record_argument, room, styled, wait_option
 
@@ -44,7 +44,7 @@ class Asked:
         """Options for the conversation; system prompt and tools are those of its import if none are given."""
         found = catalogue.find(self.model, self.vision)
         if self.budget is None and found.context_window is None:
-            raise click.UsageError(f"the context window of {self.model} is not known: give --budget")
+            raise windowless(self.model)
         session = imported_with(chat).get("format", formats.WIRES[0]) not in formats.WIRES
         # As for a session file: its form is nobody's request, so the model's provider decides.
         own = found.wire if session and found.match != "unknown" else chat.state().wire()

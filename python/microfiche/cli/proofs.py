@@ -16,7 +16,7 @@ from microfiche.transfer import export_messages
 from microfiche.views.projections import PROJECTIONS, project
 from microfiche.views.thread import data, events
 
-from .files import Target, examples, plain, read_bytes, write_one
+from .files import Target, examples, plain, read_bytes, write_one, wrote
 from .progress import working
 from .record import emit, head_option, heads_option, json_option, name_option, opened, picked, record_argument
 
@@ -112,6 +112,7 @@ def export(
             whole = io.StringIO()
             held.export(whole)
             write_one(out, whole.getvalue().encode("ascii"))
+            wrote(out)
             return
         chat = picked(held, name)
         if people:
@@ -131,6 +132,7 @@ def _put(text: str, out: Path | None) -> None:
     encoded = text.encode("utf-8", "backslashreplace")
     if out is not None:
         write_one(out, encoded)
+        wrote(out)
     else:
         sys.stdout.flush()
         sys.stdout.buffer.write(encoded)

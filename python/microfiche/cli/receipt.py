@@ -16,7 +16,7 @@ from .files import plain, print_table, table
 _RUNGS = {
     "carry": "what the written form cannot hold",
     "unsendable": "images the model does not take",
-    "plan": "the plan of the run before",
+    "plan": "the plan before, and pins",
     "elide": "old tool results",
     "images": "old screenshots",
     "reasoning": "old reasoning",
@@ -27,7 +27,7 @@ _RUNGS = {
     "write": "frame and repairs",
 }
 _REASONS = {
-    "nothing_old": "nothing old enough",
+    "nothing_old": "none that may go",
     "no_vision": "the model does not read images",
     "does_not_pay": "pages would cost as much as the text",
     "would_grow": "it would have grown",
@@ -137,9 +137,8 @@ def _details(receipt: Receipt) -> Iterator[tuple[str, str]]:
     if receipt.summary_calls:
         dropped = "".join(f", {count:,} lines dropped: {flag}" for flag, count in receipt.summary_flags.items())
         yield "summariser", f"{plural(receipt.summary_calls, 'call')}{dropped}"
-    if receipt.omitted_turns:
-        pages = f", {plural(receipt.omitted_pages, 'page')}" if receipt.omitted_pages else ""
-        yield "omitted", f"{plural(len(receipt.omitted_turns), 'turn')}{pages}: {spans(receipt.omitted_turns)}"
+    if receipt.omitted_turns or receipt.omitted_pages:
+        yield "omitted", _omitted(receipt)
     if exact := sum(page.exact for page in receipt.pages if page.shown):
         yield "exact", f"{plural(exact, 'value')} as text behind the pages"
     for kind, number in receipt.not_drawn.items():
@@ -154,6 +153,15 @@ def _details(receipt: Receipt) -> Iterator[tuple[str, str]]:
         yield "note", line
     yield "tokens", f"estimated as {receipt.ruler}, images by the model's own rule"
     yield "time", f"{receipt.seconds:.3f} s"
+
+
+def _omitted(receipt: Receipt) -> str:
+    """What was left out: whole turns, pages, and the turn of which only the end is shown."""
+    counts = [(len(receipt.omitted_turns), "turn"), (receipt.omitted_pages, "page")]
+    what = [spans(receipt.omitted_turns)] if receipt.omitted_turns else []
+    if receipt.omitted_beginning is not None:
+        what.append(f"the beginning of turn {receipt.omitted_beginning}")
+    return f"{', '.join(plural(number, noun) for number, noun in counts if number)}: {' and '.join(what)}"
 
 
 def _fates(label: str, noun: str, lines: Iterable[dict[str, Any]]) -> Iterator[tuple[str, str]]:

@@ -105,11 +105,12 @@ def recover(
     }
     attempt = 2 if again else 1
     with working(f"Making {name_of(source)} fit"):
-        context, _ = recovery.recovered(history, told, wishes.model, plan, options, recovery.Learnt(), attempt)
+        context, learnt = recovery.recovered(history, told, wishes.model, plan, options, recovery.Learnt(), attempt)
     turns = plural(len(split_turns(history.messages)[1]), "turn")
-    closing = "Nothing was written (--dry-run)." if dry_run else ""
+    closing = [_scale(learnt)] if learnt.ratio > 1 else []
+    closing += ["Nothing was written (--dry-run)."] if dry_run else []
     title = f"{name_of(source)} ({history.format}, {turns}) after a refusal: {told.cure}"
-    deliver(ctx, context, title, None if dry_run else out, as_json, closing, {"refusal": _plain(told)})
+    deliver(ctx, context, title, None if dry_run else out, as_json, "\n".join(closing), {"refusal": _plain(told)})
 
 
 def _of_record(
@@ -131,6 +132,11 @@ def _of_record(
         event = None if dry_run else chat.tip
     closing = "Nothing was recorded (--dry-run)." if dry_run else f"Recorded as entry {event}."
     deliver(ctx, made, title, None if dry_run else out, as_json, closing, {"refusal": _plain(told), "entry": event})
+
+
+def _scale(learnt: recovery.Learnt) -> str:
+    counted = f"The provider counted {learnt.ratio:.2f} tokens for each one estimated"
+    return f"{counted}: the budget is what its limit leaves for the input, in estimated tokens."
 
 
 def told_by(error: str | None, status: int | None) -> Refusal:
