@@ -147,6 +147,16 @@ TROUBLES = (
     "fatal: no upstream",
 )
 
+TROUBLE_WORDS = (
+    *("2 errors", "exceptions: 2", "the failure is here", "3 warnings", "err: x", "Traceback", "1 fail", "build failed"),
+    *("failing", "it fails", "panic: x", "it panicked", "cannot open", "can't open", "could not open", "unable to open"),
+    *("denied", "refused", "undefined", "unresolved", "unexpected", "invalid", "missing", "not found", "no such file"),
+    *("segfault", "dumped", "Killed", "assert x", "assertion x", "abort", "Aborted", "timed out", "timeout", "conflict"),
+    *("2 conflicts", "1 problem", "27 problems", "exited with code 1", "return code 3", "returned 1", "exit with status 9"),
+    *("✘ adds", "✖ adds", "❌ adds"),
+)
+"""Each word of trouble once, alone on its line."""
+
 
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_what_tells_of_trouble_stays(trouble: str) -> None:
@@ -156,6 +166,18 @@ def test_what_tells_of_trouble_stays(trouble: str) -> None:
     story.uses(("bash", {"command": "again"}, log(3, 40) + "\n" + trouble))
     story.uses(("bash", {"command": "again"}, log(4, 40)))
     assert elided(story) == {5: Elision("log", keep=elided(story)[5].keep)}
+
+
+@pytest.mark.parametrize("word", TROUBLE_WORDS)
+def test_a_word_of_trouble_is_neither_a_plain_success_nor_replaced_by_the_next_run(word: str) -> None:
+    story = Story().user("go")
+    story.uses(("write_file", {"path": "a.py", "content": "x"}, code(7, 900) + "\n" + word))
+    story.uses(("bash", {"command": "make"}, code(1, 900) + "\n" + word))
+    story.uses(("bash", {"command": "make"}, code(2, 900)))
+    assert elided(story) == {}
+    story.uses(("write_file", {"path": "b.py", "content": "x"}, code(8, 900)))
+    story.uses(("bash", {"command": "make"}, code(3, 900)))
+    assert {turn: each.why for turn, each in elided(story).items()} == {4: "superseded", 5: "written"}
 
 
 @pytest.mark.parametrize("wire", ["anthropic", "gemini"])
