@@ -56,10 +56,7 @@ def repair(
     The input is never changed; the very same object comes back when nothing was mended. What stays
     unsendable is what :func:`validate` says about the result. Repairing twice changes nothing more.
     """
-    draft = _judge(body, provider, limits, model)
-    if not draft.repairs or draft.bottomless:
-        return body, []
-    return draft.result, draft.repairs
+    return _mended(body, _judge(body, provider, limits, model))
 
 
 def mend(
@@ -67,9 +64,8 @@ def mend(
 ) -> tuple[Any, list[Repair], list[Violation]]:
     """What :func:`repair` gives, and what :func:`validate` says about its result."""
     draft = _judge(body, provider, limits, model)
-    if not draft.repairs or draft.bottomless:
-        return body, [], draft.violations
-    return draft.result, draft.repairs, validate(draft.result, provider, limits, model)
+    result, repairs = _mended(body, draft)
+    return result, repairs, validate(result, provider, limits, model) if repairs else draft.violations
 
 
 def default_limits(provider: str) -> Limits:
@@ -91,6 +87,12 @@ def limits_for(model: Model, provider: str) -> Limits:
     }
     given: dict[str, Any] = {name: value for name, value in known.items() if value is not None}
     return replace(default_limits(provider), **given)
+
+
+def _mended(body: Any, draft: Draft) -> tuple[Any, list[Repair]]:
+    if not draft.repairs or draft.bottomless:
+        return body, []
+    return draft.result, draft.repairs
 
 
 def _judge(source: Any, provider: str, limits: Limits | None, model: str | None) -> Draft:
