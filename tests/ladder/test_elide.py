@@ -148,12 +148,12 @@ TROUBLES = (
 )
 
 TROUBLE_WORDS = (
-    *("2 errors", "exceptions: 2", "the failure is here", "3 warnings", "err: x", "Traceback", "1 fail", "build failed"),
-    *("failing", "it fails", "panic: x", "it panicked", "cannot open", "can't open", "could not open", "unable to open"),
+    *("2 errors", "exceptions: 2", "the failure is here", "3 warnings", "err: x", "Traceback", "1 fail", "it failed"),
+    *("failing", "it fails", "panic: x", "it panicked", "cannot open", "can't open", "could not open", "unable to do"),
     *("denied", "refused", "undefined", "unresolved", "unexpected", "invalid", "missing", "not found", "no such file"),
-    *("segfault", "dumped", "Killed", "assert x", "assertion x", "abort", "Aborted", "timed out", "timeout", "conflict"),
-    *("2 conflicts", "1 problem", "27 problems", "exited with code 1", "return code 3", "returned 1", "exit with status 9"),
-    *("✘ adds", "✖ adds", "❌ adds"),
+    *("segfault", "dumped", "Killed", "assert x", "assertion x", "abort", "Aborted", "timed out", "timeout"),
+    *("conflict", "2 conflicts", "1 problem", "27 problems", "exited with code 1", "return code 3", "returned 1"),
+    *("exit with status 9", "✘ adds", "✖ adds", "❌ adds"),
 )
 """Each word of trouble once, alone on its line."""
 
