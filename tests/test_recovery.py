@@ -164,6 +164,18 @@ def test_images_billed_as_text_leave_and_the_text_stays() -> None:
         messages = [*messages, {"role": "assistant", "content": "Found."}, {"role": "user", "content": "Go on."}]
 
 
+@pytest.mark.parametrize("side", [40, 400])
+def test_tools_that_were_not_passed_are_not_taken_for_images_billed_as_text(side: int) -> None:
+    """Kind: a count far above the estimate is put on the one picture, which leaves while the text stays too large."""
+    messages: list[Any] = history(20, 400)
+    messages[2]["content"][0]["content"] = [shot(side, side, 1)]
+    estimate = mf.count(messages, model="claude-haiku-4-5")
+    used = 6 * estimate
+    told = error(f"prompt is too long: {used} tokens > {used // 2} maximum")
+    fit = mf.recover(messages, error=told, model="claude-haiku-4-5")
+    assert fit.receipt.after.tokens <= estimate // 2
+
+
 def test_a_side_too_long_leaves_and_the_others_stay() -> None:
     told = error(
         "messages.2.content.0.image.source.base64.data: At least one of the image dimensions exceed max allowed size"

@@ -32,9 +32,13 @@ _OUTPUT_SHARE = 4
 _LEAST_OUTPUT = 1_024
 # What the least context needs beyond what never changes: pointers, markers, what writing adds.
 _SLACK = (1.0, 1.05, 1.2, 1.5, 2.0)
-# No text has so many times the tokens of its estimate (a third at the least, models/tokens.py); where a request with
-# images has, the provider bills their base64 as text.
+# No text has so many times the tokens of its estimate: that is three bytes a token at most (models/tokens.py), and no
+# tokenizer makes more than one of a byte. Where a request with images has, their base64 is billed as text, at one to
+# four characters a token. What fits neither was not passed here, such as tools.
 _NO_TEXT = 4
+_BASE64_CHARS = 4
+# Refusals whose count is of input tokens. A rate counts the answer too, the others count bytes or images.
+_COUNTS = frozenset({"tokens", "tokens_plus_max_tokens", "silent"})
 # Text differs in bytes a token, so bytes are aimed at by measuring again.
 _AIMS = 6
 _UNBOUNDED = 1 << 40
@@ -118,7 +122,8 @@ def cure(told: Refusal, sent: Context, policy: Policy, learnt: Learnt | None = N
     ``learnt`` is what earlier refusals taught. Price never vetoes in a recovery, and no rung that needs a model runs.
     Where a provider gives no number half of the request is tried, and what passes everywhere after that.
     """
-    learnt = learnt or Learnt()
+    as_text = _billed_as_text(told, sent)
+    learnt = (learnt or Learnt()) | Learnt(as_text=as_text)
     free = replace(policy, pays=float("inf"))
     if learnt.as_text:
         free = _bare(free)
@@ -144,12 +149,11 @@ def cure(told: Refusal, sent: Context, policy: Policy, learnt: Learnt | None = N
         case _:
             pass
     estimate = max(sent.receipt.after.tokens, 1)
-    # A rate counts the answer too. Without a count of what was sent, it was at least the limit.
-    counted = told.used if told.kind != "rate_tokens" else None
-    ratio = learnt.ratio if told.kind == "rate_tokens" else max(learnt.ratio, (counted or told.limit or 0) / estimate)
-    if counted and counted > _NO_TEXT * estimate and _image_bytes(sent):
-        # What the text has is not told: its estimate stands.
-        learnt, ratio, free = replace(learnt, as_text=True), learnt.ratio, _bare(free)
+    counted = told.used if told.kind in _COUNTS else None
+    ratio = learnt.ratio
+    if told.kind in _COUNTS and not as_text:  # of images, the count does not tell what the text has
+        # Without a count of what was sent, it was at least the limit.
+        ratio = max(ratio, (counted or told.limit or 0) / estimate)
     half = int(_BLIND * (counted or estimate * ratio))
     if told.limit is None:
         if told.kind == "tokens_plus_max_tokens":
@@ -168,6 +172,17 @@ def cure(told: Refusal, sent: Context, policy: Policy, learnt: Learnt | None = N
         # The request fits as it was estimated: nothing else has to change.
         return Cure(more, learnt.ratio, free, given, min(output, told.limit - counted))
     return Cure(more, ratio, free, budget, shorter or asked)
+
+
+def _billed_as_text(told: Refusal, sent: Context) -> bool:
+    """Whether a provider's count tells that it billed the base64 of images as text."""
+    if told.kind not in _COUNTS or not told.used:
+        return False
+    estimate = max(sent.receipt.after.tokens, 1)
+    if told.used <= _NO_TEXT * estimate:
+        return False
+    size = _image_bytes(sent)
+    return size <= _BASE64_CHARS * (told.used - estimate) <= _BASE64_CHARS * size
 
 
 def _size_told(told: Refusal, size: int) -> int | None:
