@@ -23,7 +23,7 @@ import argparse
 import json
 import random
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -76,7 +76,7 @@ def _page(design: Design, seed: int, number: int, model: str) -> tuple[Any, list
     if size is None:
         form = page(find(model, vision=True), design.pitch)
         size = form.width, form.height
-    every, gap = design.gap or (size[1], 0)
+    every, gap = design.gap or (1, 0)
     cols = size[0] // wide
     tops: list[int] = []
     while (top := len(tops) * high + len(tops) // every * gap) + high <= round(size[1] * design.used):
@@ -222,8 +222,8 @@ def main() -> int:
     scoring.add_argument("--answers", type=Path, required=True, help="folder of the readings")
     options = parser.parse_args()
     if options.command == "make":
-        design = Design(options.cell, options.ink, options.pitch or options.cell, options.used, options.lines)
-        design = replace(design, size=options.size, gap=options.gap)
+        pitch = options.pitch or options.cell
+        design = Design(options.cell, options.ink, pitch, options.used, options.lines, options.size, options.gap)
         keys = options.keys or options.out / "keys"
         make(options.out, keys, options.name, design, options.seeds, options.pages, options.model)
     else:
