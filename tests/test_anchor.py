@@ -200,3 +200,34 @@ def test_each_providers_usage_anchors_whatever_its_cache_held(chat: Any, wire: s
 )
 def test_what_usages_tell_of_the_cache(usage: Any, tokens: int | None) -> None:
     assert cached(usage) == tokens
+
+
+def reported_low(chat: Any, model: str) -> int:
+    """A conversation whose newest report is a quarter below its estimate; the estimate of the next context."""
+    chat.append(builders.rounds(20).native("openai_chat"))
+    made = chat.context(model=model)
+    usage = {"prompt_tokens": made.tokens * 3 // 4}
+    chat.append({"role": "assistant", "content": "Found."}, context=made, usage=usage)
+    chat.append({"role": "user", "content": "Go on."})
+    return made.tokens
+
+
+@pytest.mark.parametrize(("model", "policy"), [("o3-mini", None), ("gpt-5.6-sol", mf.Policy(image_side=2_000))])
+def test_a_picture_that_cannot_be_sent_leaves_the_anchor_what_it_is(
+    chat: Any, model: str, policy: mf.Policy | None
+) -> None:
+    """Estimated over a budget that it is known to keep, with a picture to leave out: no pass, and an end."""
+    estimate = reported_low(chat, model)
+    picture = builders.Story().user("See here.", builders.png(3_000, 40)).native("openai_chat")
+    made = chat.preview(model=model, pending=picture, budget=estimate * 9 // 10, policy=policy)
+    assert made.tokens < estimate * 9 // 10
+    assert [rung.rung for rung in made.receipt.rungs] == ["unsendable"]
+    assert made.receipt.after.images == 0
+
+
+def test_a_pass_for_its_cost_never_refuses_what_fits(chat: Any) -> None:
+    """Estimated over a budget that it is known to keep, and nothing for the rungs that a goal of cost allows."""
+    estimate = reported_low(chat, "o3-mini")
+    for policy in (mf.Policy(), mf.Policy(goal="cost", calls_left=50)):
+        made = chat.preview(model="o3-mini", budget=estimate * 9 // 10, policy=policy)
+        assert made.receipt.reason == "under_budget"

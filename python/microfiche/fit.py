@@ -203,7 +203,7 @@ def fit(
         )
         written = _write(history, outcome, wire, found, model, policy, max_tokens, messages)
         load = _weigh(written.body, wire, scale)
-        known = correction if not outcome.steps else max(correction, 0)
+        known = correction if outcome.stands else max(correction, 0)
         if load.tokens + known <= limits.tokens:
             break
         added = Load(load.tokens - outcome.load.tokens)
@@ -252,7 +252,7 @@ def fit(
         plan=outcome.plan,
         pages=tuple(replace(p, tokens=scale.ruler.image(p.width, p.height)) for p in projection.visible),
         receipt=receipt,
-        tokens=ceil((load.tokens + (correction if not outcome.steps else 0)) * ratio),
+        tokens=ceil((load.tokens + (correction if outcome.stands else 0)) * ratio),
         digest=_digest(history, projection),
         asked={
             "model": model,

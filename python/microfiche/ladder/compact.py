@@ -63,6 +63,14 @@ class Outcome:
     def changed(self) -> bool:
         return any(not step.reason for step in self.steps)
 
+    @property
+    def stands(self) -> bool:
+        """Whether the context is that of the plan before, less what no request can hold: what is known of it holds."""
+        return all(step.rung == _UNSENDABLE for step in self.steps)
+
+
+_UNSENDABLE = "unsendable"
+"""The step that takes out images which no request can hold; it is no rung."""
 
 _QUIET = ("reasoning", "newest")
 """Rungs that have nothing to tell where there is nothing for them: no reasoning, no result too large."""
@@ -114,23 +122,27 @@ def compact(
         taken = replace(start, dropped=start.dropped | unfit)
         draft = draft.with_plan(taken, redraw=start.archive is not None)
         load = draft.load()
-        steps.append(Step("unsendable", before, load))
+        steps.append(Step(_UNSENDABLE, before, load))
     if budget.holds(load + Load(correction)) and not force:
         settled = _sealed(source, draft.plan, budget) if unfit else start
         stays = Outcome(settled, draft.projection(), everything, before, load, tuple(steps))
         if policy.goal == "fit":
             return stays
         free = replace(policy, goal="fit", rungs=tuple(name for name in policy.rungs if name in FREE))
-        made = compact(
-            source, model, budget, free, fixed, plan, fidelity, recall, spared, True, None, correction, trimmed
-        )
+        try:
+            made = compact(
+                source, model, budget, free, fixed, plan, fidelity, recall, spared, True, None, correction, trimmed
+            )
+        except CannotFit:
+            # By its estimate the context may be over a budget that it is known to keep.
+            return stays
         common = beside.tokens + common_tokens(stays.projection.messages, made.projection.messages, scale)
         pay = pays(model, load.tokens, made.load.tokens, common, policy.cached or 0, policy.calls_left)
         return made if made.changed and pay else stays
 
     # What a pass makes is estimated anew, but not more hopefully than what is known allows.
     sealed, budget = budget, replace(budget, tokens=max(budget.tokens - max(correction, 0), 1))
-    goal = replace(budget, tokens=int(min(policy.target, 1) * budget.tokens))
+    goal = replace(budget, tokens=int(policy.target * budget.tokens))
     rungs: dict[str, _Rung] = {"elide": _elide, "images": _images, "reasoning": _reasoning, "snapshot": _snapshot}
     if writer is not None:
         rungs["summary"] = partial(_summary, writer=writer)
@@ -543,7 +555,7 @@ def _omit(draft: Draft, model: Model, budget: Budget, policy: Policy, load: Load
 
 
 def _with_room(budget: Budget, policy: Policy) -> Budget:
-    return replace(budget, tokens=budget.tokens - int(min(policy.omit_room, 1) * budget.tokens))
+    return replace(budget, tokens=budget.tokens - int(policy.omit_room * budget.tokens))
 
 
 def _cannot_fit(draft: Draft, load: Load, budget: Budget, policy: Policy, fixed: Mapping[str, Load]) -> CannotFit:
