@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import socket
 from pathlib import Path
@@ -12,6 +13,7 @@ import builders
 import microfiche as mf
 import pytest
 from builders import Story, code, png, prose, rounds
+from judged import accepted
 from microfiche import formats, models
 from microfiche.ladder.elide import Elision
 from microfiche.messages import Text, ToolResult
@@ -231,6 +233,34 @@ def test_words_and_numbers_out_of_range_are_bad_input(options: dict[str, Any]) -
     with pytest.raises(mf.BadInput) as caught:
         mf.compact(sound("anthropic"), **options)
     assert caught.value.cure
+
+
+@pytest.mark.parametrize("name", [each.name for each in dataclasses.fields(mf.Policy)])
+def test_a_policy_is_bad_input_or_does(name: str) -> None:
+    """Whatever stands in a field: an error that names it when the policy is made, or a context that can be sent."""
+    messages = (
+        Story(rounds(12, 1_500).events).user("This.", png(300, 300)).says("Seen.").user("Go on.").native("anthropic")
+    )
+    odd: list[Any] = [-1, 0, 1, 0.5, 2.5, 10**30, 1e308, float("inf"), float("nan"), True, None, "", "x"]
+    odd += [b"x", "elide", "cost", [], ["elide"], [1], (), (1,), {}, {1}, object(), len]
+    made = 0
+    for value in odd:
+        try:
+            policy = mf.Policy(**{name: value})
+        except mf.BadInput as error:
+            assert name in str(error)
+            continue
+        made += 1
+        try:
+            fit = mf.compact(messages, model=OPUS, budget=9_000, policy=policy)
+        except mf.CannotFit:
+            continue
+        except mf.BadInput as error:
+            assert name in ("rules", "font")
+            assert name in str(error)
+            continue
+        accepted(fit.request)
+    assert 0 < made < len(odd)
 
 
 @pytest.mark.parametrize("wrong", [{"rungs": ("elid",)}, {"screenshots": -1}, {"tail_share": float("nan")}])

@@ -119,7 +119,7 @@ def test_a_pass_reaches_its_target_or_has_tried_everything(seed: int, share: flo
         assert made.after.tokens <= int(0.8 * budget)
 
 
-@pytest.mark.parametrize("target", [0.0, 0.5, 1.0, 7.0])
+@pytest.mark.parametrize("target", [0, 0.0, 0.5, 1.0])
 def test_any_target_ends_within_the_budget(target: float) -> None:
     messages = rounds(40, 2_000).native("anthropic")
     fit = mf.compact(messages, model=OPUS, budget=20_000, policy=Policy(target=target))

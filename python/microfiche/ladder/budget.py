@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import PurePath
 from typing import Any, Literal
@@ -24,9 +24,9 @@ FREE = ("elide", "images", "reasoning", "snapshot")
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What a pass may do; :class:`BadInput` for unknown rungs and negative numbers.
+    """What a pass may do; :class:`BadInput` for what is none of that: unknown rungs, numbers out of range.
 
-    Shares are fractions of the budget; tokens are the model's.
+    Shares are fractions of the budget, from 0 to 1 (``pays`` may be more); tokens are the model's.
 
     * ``tail_tokens``, ``tail_share``: the newest whole turns within the smaller of the two stay
       verbatim (at least one turn).
@@ -113,24 +113,50 @@ class Policy:
 
     def __post_init__(self) -> None:
         if self.goal not in ("fit", "cost"):
-            raise BadInput(f'no goal "{self.goal}"', "policy", "it is fit or cost")
-        for name in self.rungs:
-            if name not in RUNGS:
-                raise BadInput(f'no rung "{name}"', "policy", f"they are {', '.join(RUNGS)}")
-        if not isinstance(self.protect, tuple) or not all(isinstance(each, str) for each in self.protect):
-            raise BadInput("protect is no list of names", "policy", "pass a tuple of names or patterns of tools")
+            raise BadInput(f"no goal {self.goal!r}", "policy", "it is fit or cost")
+        if self.recall not in (None, False, True):
+            raise BadInput(f"recall is {self.recall!r}", "policy", "it is true, false, or None to look for a tool")
+        self._list("rungs", RUNGS.__contains__, f"rungs, which are {', '.join(RUNGS)}")
+        self._list("protect", _is_text, "names or patterns of tools")
+        self._list("rules", callable, "callables")
+        if isinstance(self.font, str | PurePath):
+            object.__setattr__(self, "font", (self.font,))
+        self._list("font", lambda each: isinstance(each, str | PurePath), "names or files of fonts")
+        object.__setattr__(self, "font", tuple(map(str, self.font)))
         if isinstance(self.cached, dict) or hasattr(self.cached, "model_dump"):
             object.__setattr__(self, "cached", cached(plain(self.cached)))
-        if self.cached is not None and (not isinstance(self.cached, int) or isinstance(self.cached, bool)):
+        if self.cached is not None and not _is_whole(self.cached, 0):
             raise BadInput(f"cached is {self.cached!r}", "policy", "it is a number of tokens, or a provider's usage")
-        fonts = (self.font,) if isinstance(self.font, str | PurePath) else self.font
-        if not isinstance(fonts, tuple | list) or not all(isinstance(each, str | PurePath) for each in fonts):
-            raise BadInput("font is no list of fonts", "policy", "pass names or files of fonts")
-        object.__setattr__(self, "font", tuple(map(str, fonts)))
         for each in fields(self):
             value = getattr(self, each.name)
-            if isinstance(value, int | float) and not value >= 0:
-                raise BadInput(f"{each.name} is {value}", "policy", "it is 0 or more")
+            if each.type == "int" or (each.type == "int | None" and value is not None):
+                # A request for an answer of no tokens is refused.
+                least = 1 if each.name == "max_output" else 0
+                if not _is_whole(value, least):
+                    raise BadInput(f"{each.name} is {value!r}", "policy", f"it is a whole number of at least {least}")
+            elif each.type == "float":
+                number = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+                if not number or (value > 1 and each.name != "pays"):
+                    most = "" if each.name == "pays" else " to 1"
+                    raise BadInput(f"{each.name} is {value!r}", "policy", f"it is a share, from 0{most}")
+
+    def _list(self, name: str, allowed: Callable[[Any], bool], what: str) -> None:
+        """Make a tuple of a field that is a list of what is allowed there."""
+        value = getattr(self, name)
+        if not isinstance(value, tuple | list):
+            raise BadInput(f"{name} is {value!r}", "policy", f"it is a tuple of {what}")
+        for each in value:
+            if not allowed(each):
+                raise BadInput(f"{name} holds {each!r}", "policy", f"it is a tuple of {what}")
+        object.__setattr__(self, name, tuple(value))
+
+
+def _is_whole(value: Any, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
 
 
 @dataclass(frozen=True, slots=True)
