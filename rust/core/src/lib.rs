@@ -21,7 +21,6 @@ mod layout;
 mod page;
 mod png;
 mod readback;
-mod scratch;
 mod strip;
 mod trained;
 mod typeface;

@@ -11,7 +11,6 @@ use crate::png::Container;
 use crate::png::deflate::{Deflater, Level};
 use crate::png::rows::{Repeats, Zlib};
 use crate::readback::ReadError;
-use crate::scratch::Scratch;
 use crate::strip::Strip;
 use crate::trained;
 use crate::typeface::Typeface;
@@ -230,7 +229,7 @@ struct Encoder<'a> {
     strip: Strip<'a>,
     stage: Stage,
     /// The zlib stream of a page, so that a file is only as large as it has to be.
-    stream: Scratch,
+    stream: Vec<u8>,
 }
 
 /// The stage behind the strip.
@@ -238,7 +237,7 @@ enum Stage {
     /// Our own, row by row.
     Rows(Repeats),
     /// A library's, which compresses a page's filtered scanlines in one piece.
-    Library(Deflater, Scratch),
+    Library(Deflater, Vec<u8>),
 }
 
 impl<'a> Encoder<'a> {
@@ -250,10 +249,10 @@ impl<'a> Encoder<'a> {
     ) -> Encoder<'a> {
         let strip = Strip::new(atlas, options.width as usize);
         let stage = match Deflater::new(options.level) {
-            Some(deflater) => Stage::Library(deflater, Scratch::new()),
+            Some(deflater) => Stage::Library(deflater, Vec::new()),
             None => Stage::Rows(strip.repeats(form.columns)),
         };
-        Encoder { segments, atlas, form, options, strip, stage, stream: Scratch::new() }
+        Encoder { segments, atlas, form, options, strip, stage, stream: Vec::new() }
     }
 
     fn encode(&mut self, sheet: &Sheet) -> Page {

@@ -2,8 +2,6 @@
 //!
 //! libdeflate: no choice that it makes depends on the processor; `benches/NOTES.md` has what its levels give on
 //! pages. The fastest level does without a library.
-use std::cell::RefCell;
-
 use libdeflater::{CompressionLvl, Compressor};
 
 /// How hard the encoder tries. The pixels are the same at every level.
@@ -16,17 +14,7 @@ pub enum Level {
 }
 
 /// The library's encoder of zlib streams, used again from page to page.
-pub(crate) struct Deflater {
-    level: Level,
-    /// Always there but while it is dropped.
-    compressor: Option<Compressor>,
-}
-
-thread_local! {
-    /// The default level's, used again from document to document: a small one is drawn in less time than fresh
-    /// memory takes. Those of other levels are too large to be held.
-    static KEPT: RefCell<Option<Compressor>> = const { RefCell::new(None) };
-}
+pub(crate) struct Deflater(Compressor);
 
 impl Deflater {
     /// For a level that the library does.
@@ -36,28 +24,16 @@ impl Deflater {
             Level::Default => 1,
             Level::Smallest => 12,
         };
-        let kept = if level == Level::Default { KEPT.take() } else { None };
-        let number = CompressionLvl::new(number).expect("libdeflate has the levels 0 to 12");
-        let compressor = kept.unwrap_or_else(|| Compressor::new(number));
-        Some(Deflater { level, compressor: Some(compressor) })
+        let level = CompressionLvl::new(number).expect("libdeflate has the levels 0 to 12");
+        Some(Deflater(Compressor::new(level)))
     }
 
     /// Compresses `data` into `out`, as a zlib stream (RFC 1950).
     pub(crate) fn compress(&mut self, data: &[u8], out: &mut Vec<u8>) {
-        let compressor = self.compressor.as_mut().expect("only taken where it is dropped");
         // What is there already is not written again.
-        out.resize(compressor.zlib_compress_bound(data.len()), 0);
-        let written = compressor.zlib_compress(data, out).expect("the bound holds every stream");
+        out.resize(self.0.zlib_compress_bound(data.len()), 0);
+        let written = self.0.zlib_compress(data, out).expect("the bound holds every stream");
         out.truncate(written);
-    }
-}
-
-impl Drop for Deflater {
-    fn drop(&mut self) {
-        if self.level == Level::Default {
-            // A thread that ends may have none to keep it in.
-            let _ = KEPT.try_with(|kept| kept.replace(self.compressor.take()));
-        }
     }
 }
 
