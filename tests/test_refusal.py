@@ -32,6 +32,7 @@ WORDINGS = table("refusal_wordings.jsonl")
 """Wordings of other gateways and servers, most of them spelled anew: refusals, and what is none."""
 SPOKEN = [row for row in TABLE if row["status"] != 200]
 REFUSED = [row for row in SPOKEN if row["kind"]]
+LONG = "prompt is too long: 210000 tokens > 200000 maximum"
 
 
 def name(row: dict[str, Any]) -> str:
@@ -376,6 +377,41 @@ def test_an_unread_body_is_not_an_empty_one() -> None:
     unread = Unread()
     unread.status_code = 413
     assert refusal(unread) == Refusal("bytes")
+
+
+@pytest.mark.parametrize("name", ["response", "status_code", "code", "body", "details", "message", "type", "text"])
+def test_an_attribute_that_raises_hides_no_refusal(name: str) -> None:
+    """Properties of clients' errors raise when what they tell of was not read, or never came."""
+
+    def raises(self: Any) -> Any:
+        raise RuntimeError("there is none")
+
+    odd = type("Odd", (Exception,), {name: property(raises)})
+    assert refusal(odd(LONG)) == Refusal("tokens", 210_000, 200_000)
+    answer = type("Answer", (), {"choices": property(raises), "model_dump": raises, "stop_reason": "end_turn"})
+    assert refusal(answer()) is None
+    assert refusal({"error": answer()}) is None
+
+
+def test_an_error_in_a_group_is_found() -> None:
+    """Task groups of asyncio and anyio raise what their tasks raised together."""
+    group = ExceptionGroup("tasks", [ValueError("of another task"), ExceptionGroup("more", [RuntimeError(LONG)])])
+    outer = RuntimeError("the model call failed")
+    outer.__cause__ = group
+    for error in (group, outer):
+        assert refusal(error) == Refusal("tokens", 210_000, 200_000)
+    assert refusal(ExceptionGroup("tasks", [ValueError("no"), TimeoutError()])) is None
+
+
+def test_causes_without_an_end_come_to_one() -> None:
+    error = RuntimeError("again")
+    error.__cause__ = ExceptionGroup("tasks", [error, error, error])
+    assert refusal(error) is None
+    body: list[Any] = []
+    body.append({"error": body})
+    assert refusal(400, body) is None
+    body[0] = body
+    assert refusal(400, body) is None
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def judge(error: Any, body: Any, window: int | None, expected: int | None) -> Re
 
 _LONGEST_BODY = 4 << 20
 _LONGEST_MESSAGE = 4_000
-_CAUSES = 5
+_CAUSES = 20
 
 _TEXTS = ("message", "msg", "error", "detail", "status_msg", "error_message", "errormessage", "raw")
 _CODES = ("code", "type", "status", "error_code", "error_type", "reason", "__type", "status_code")
@@ -59,10 +59,12 @@ class _Words:
 
     def read(self, value: Any, depth: int = 0) -> None:
         """Collect from an error object; fields that may quote the conversation are not among those read."""
+        if depth > 6:
+            return
         if isinstance(value, (list, tuple)):
             for each in value[:20]:
                 self.read(each, depth + 1)
-        if depth > 6 or not isinstance(value, Mapping):
+        if not isinstance(value, Mapping):
             return
         fields = {key.lower(): each for key, each in value.items() if isinstance(key, str)}
         for key in _TEXTS:
@@ -131,30 +133,35 @@ _TORN = re.compile(r'"(?:message|msg|detail|error)"\s*:\s*"((?:[^"\\]|\\.)*)')
 
 
 def _of_exception(error: BaseException) -> Refusal | None:
-    """Judge an exception, then its causes: frameworks wrap what a client raised."""
-    each: BaseException | None = error
-    for _ in range(_CAUSES):
-        if each is None:
-            return None
-        response = getattr(each, "response", None)
-        metadata = _get(response, "ResponseMetadata") if isinstance(response, Mapping) else None
-        numbers = [_get(each, "status_code", "code", "status", "http_status"), _get(response, "status_code", "status")]
-        numbers.append(_get(metadata, "HTTPStatusCode"))
-        status = next((n for n in numbers if isinstance(n, int) and not isinstance(n, bool) and n >= 100), None)
-        body = next((b for b in (getattr(each, name, None) for name in ("body", "details")) if b is not None), None)
-        if (body is None or callable(body)) and response is not None:
-            body = response if isinstance(response, Mapping) else _content(response)
-        words = _words(body)
-        for name in ("code", "type"):
-            if isinstance(code := getattr(each, name, None), str):
-                words.codes.add(code.lower()[:200])
-        if not words.texts and not words.blank:
-            message = getattr(each, "message", None)
-            words.hear(message if isinstance(message, str) and message else _text_of(each), quotes=True)
-        if found := _judge(status, words):
+    """Judge an exception, then its causes and those of a group: frameworks wrap what a client raised."""
+    waiting, seen = [error], 0
+    while waiting and seen < _CAUSES:
+        each = waiting.pop(0)
+        seen += 1
+        if found := _of_one(each):
             return found
-        each = each.__cause__
+        waiting += each.exceptions[:_CAUSES] if isinstance(each, BaseExceptionGroup) else ()
+        waiting += [each.__cause__] if each.__cause__ is not None else []
     return None
+
+
+def _of_one(error: BaseException) -> Refusal | None:
+    response = _get(error, "response")
+    metadata = _get(response, "ResponseMetadata") if isinstance(response, Mapping) else None
+    numbers = [_get(error, "status_code", "code", "status", "http_status"), _get(response, "status_code", "status")]
+    numbers.append(_get(metadata, "HTTPStatusCode"))
+    status = next((n for n in numbers if isinstance(n, int) and not isinstance(n, bool) and n >= 100), None)
+    body = _get(error, "body", "details")
+    if (body is None or callable(body)) and response is not None:
+        body = response if isinstance(response, Mapping) else _content(response)
+    words = _words(body)
+    for name in ("code", "type"):
+        if isinstance(code := _get(error, name), str):
+            words.codes.add(code.lower()[:200])
+    if not words.texts and not words.blank:
+        message = _get(error, "message")
+        words.hear(message if isinstance(message, str) and message else _text_of(error), quotes=True)
+    return _judge(status, words)
 
 
 def _of_reply(status: int | None, body: Any, window: int | None, expected: int | None) -> Refusal | None:
@@ -228,10 +235,7 @@ def _json(text: str, whole: bool = True) -> Any:
 
 def _content(response: Any) -> Any:
     """The text of an HTTP response; ``None`` if it was not read and cannot be."""
-    try:
-        text = _get(response, "text", "content")
-    except Exception:  # each HTTP library has its own error for a body that was streamed past
-        return None
+    text = _get(response, "text", "content")
     return text if isinstance(text, (str, bytes)) else None
 
 
@@ -251,14 +255,20 @@ def _plain(value: Any) -> Any:
     """An object of a client as the fields it holds."""
     if isinstance(value, (Mapping, list, tuple, str)):
         return value
-    dump = getattr(value, "model_dump", None)
-    return dump() if callable(dump) else getattr(value, "__dict__", None)
+    dump = _get(value, "model_dump")
+    try:
+        return dump() if callable(dump) else _get(value, "__dict__")
+    except Exception:  # of an object that is not whole
+        return None
 
 
 def _get(value: Any, *names: str) -> Any:
-    """The first of these fields or attributes that is there."""
+    """The first of these fields or attributes that is there and can be had."""
     for name in names:
-        found = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+        try:
+            found = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+        except Exception:  # a property raises what it likes: a body that was streamed past, a call without an answer
+            continue
         if found is not None:
             return found
     return None
