@@ -403,6 +403,25 @@ def test_an_error_in_a_group_is_found() -> None:
     assert refusal(ExceptionGroup("tasks", [ValueError("no"), TimeoutError()])) is None
 
 
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Request failed with status code 413", "bytes"),
+        ("Error code: 413", "bytes"),
+        ("413 Client Error: Payload for url: https://api.example.com/v1/chat", "bytes"),
+        ("Error code: 400 - input too long", "tokens"),
+        ("HTTP 403: input too long", None),
+        ("Error code: 401 - token limit exceeded for key", None),
+        ("status=404 model not found: context length exceeded", None),
+        ("Error code: 503 - prompt is too long", None),
+        ("got 413 files, the last has no end", None),
+    ],
+)
+def test_the_status_that_a_wrapper_left_in_the_text_counts(text: str, kind: str | None) -> None:
+    found = refusal(RuntimeError(text))
+    assert (found and found.kind) == kind
+
+
 def test_causes_without_an_end_come_to_one() -> None:
     error = RuntimeError("again")
     error.__cause__ = ExceptionGroup("tasks", [error, error, error])

@@ -160,8 +160,19 @@ def _of_one(error: BaseException) -> Refusal | None:
             words.codes.add(code.lower()[:200])
     if not words.texts and not words.blank:
         message = _get(error, "message")
-        words.hear(message if isinstance(message, str) and message else _text_of(error), quotes=True)
+        text = message if isinstance(message, str) and message else _text_of(error)
+        words.hear(text, quotes=True)
+        if status is None and (said := _SAID_STATUS.search(text[:_LONGEST_MESSAGE])):
+            status = int(said[1] or said[2])
     return _judge(status, words)
+
+
+# Of a client's error only its text may be left, which begins with the status.
+_SAID_STATUS = re.compile(
+    r"""\A[^\n"'{]{0,60}?(?:\b(?:error code|status(?: ?code)?|http(?:/\d(?:\.\d)?)?(?: error)?)\W{1,3}([45]\d\d)\b"""
+    r"""|['"]?\b([45]\d\d) (?:client error|bad request|payload|content too|request entity))""",
+    re.IGNORECASE,
+)
 
 
 def _of_reply(status: int | None, body: Any, window: int | None, expected: int | None) -> Refusal | None:
@@ -292,7 +303,10 @@ _EXCEEDS = (
     r"not enough|(?:longer|larger|greater|more|bigger|higher) than (?!or equal)|"
     r"(?:does not|doesnt|do not|dont|cannot|no longer) fits?)"
 )
-_CONTEXT = r"(?:context (?:window|length|size|limit)|max_model_len|\bn_ctx\b)"
+_CONTEXT = (
+    r"(?:context (?:window|length|size|limit)|sequence length|\bn_ctx\b|"
+    r"max_(?:model_len|seq_len\w*|position_embeddings))"
+)
 _TOKENS = _rule(
     # a thing that is measured in tokens, and that it is too much
     rf"(?:{_CONTEXT}|\btoken (?:limit|count)|\btokens\b|\bprompt\b|\binput\b).{{0,60}}?{_EXCEEDS}",
@@ -310,6 +324,7 @@ _TOKENS = _rule(
     rf"\breach\w* (?:the |its )?(?:max\w* )?{_CONTEXT}",
     r"\b\d+ (?:prompt|input) tokens\b.{0,60}?\bcontext\b",
     r"\binputs? (?:tokens.{0,30}?must be <|must (?:have|be) (?:less|fewer|shorter|at most)\b.{0,20}tokens)",
+    r"\b(?:prompt|input)[ _](?:tokens|length)\b.{0,60}?\bmust be (?:<|less|fewer|shorter|smaller|at most|no more)",
     r"(?:输入|上下文|提示词).{0,12}?(?:超过|超出|过长|超长|超限)",
     # the cure told
     r"reduce (?:the |your )?(?:length|size) of (?:the |your |either )?(?:messages|prompt|input|conversation)",
@@ -344,13 +359,14 @@ _WINDOW_EXCEEDED = _rule(
     rf"{_EXCEEDS}.{{0,30}}?{_CONTEXT}",
     r"\b(?:input|prompt) is too large to process",
 )
-_BELOW_ZERO = re.compile(r"max_\w*tokens must be at least 1, got -(\d+)")
+_BELOW_ZERO = re.compile(r"max_\w*tokens (?:must be at least 1, got |\()-(\d+)")
 
 _BYTE_CODES = _rule(r"^(?:request|payload|content|body|request_?entity|request_body)_?too_?large(?:$|_?error|_after_)")
 _BYTES = _rule(
     rf"\b(?:request|payload|body|entity|upload)\b(?: size| entity| body| payload| length)? (?:is |was )?{_EXCEEDS}",
     rf"\b(?:total|message|request|payload|body) size\b.{{0,20}}?{_EXCEEDS}",
     r"\b(?:request|payload|body)\b.{0,20}?\d ?[kmg]i?b\b.{0,20}?\b(?:max|limit)",
+    r"\b(?:request|payload) body\b.{0,20}?\b(?:length|size) limit (?:was |is )?exceed",
     rf"\b(?:bytes|[kmg]i?b)\b.{{0,40}}?{_EXCEEDS}",
     rf"{_EXCEEDS}.{{0,60}}?\b(?:bytes|[kmg]i?b)\b",
 )
@@ -490,6 +506,7 @@ def _means_bytes(text: str) -> bool:
 
 def _of_tokens(text: str, told: Mapping[str, int]) -> Refusal:
     used, limit, output = _numbers(text)
+    limit = limit or None  # there is no window of no tokens
     used, limit = told.get("n_prompt_tokens", used), told.get("n_ctx", limit)
     if used is not None and limit is not None and output is not None:
         # The input alone may fit, or the output be so large a part of the window that both must give.
@@ -546,13 +563,16 @@ _KEEP = re.compile(r"\bn_keep\W{1,3}(\d{1,15})\W{1,4}=? ?n_ctx\W{1,3}(\d{1,15})"
 _SUM = re.compile(r"(?<!\d)(\d{1,15}) ?\+ ?(\d{1,15}) ?> ?(\d{1,15})")
 _MORE = re.compile(r"(?<![\w.])(\d{1,15})(?: ?[a-z]{1,10})? ?> ?(?:[a-z_]{1,20} ){0,3}(\d{1,15})\b(?! ?[-+] ?\d)")
 _LIMIT_BEFORE = re.compile(
-    r"\b(?:max(?:imum|length|_\w+)?|limit\w*|exceed\w*|surpass\w*|windows?|length of|size is|context (?:length|size)|"
+    r"\b(?:max(?:imum|length|_\w+)?|limit\w*|exceed\w*|surpass\w*|windows?|"
+    r"length of(?! (?:the |your )?(?:prompt|input))|"
+    r"size is|context (?:length|size)|"
     r"context of|allowed|at most|up to|only|below|under|holds|cannot be|<=?|"
     r"(?:larger|longer|greater|more|less|fewer|smaller) than|supports?)(?!\w)"
     r"|<=? ?$|最大|限制|上限"
 )
 _USED_BEFORE = re.compile(
-    r"\b(?:request(?:ed)?|contain\w*|receiv\w*|result\w*|current|got|given|actual\w*|has|have|had|provided|sent|found|your|"
+    r"\b(?:request(?:ed)?(?! (?:body|payload|size))|"
+    r"contain\w*|receiv\w*|result\w*|current|got|given|actual\w*|has|have|had|provided|sent|found|your|"
     r"you|with|used|input is|prompt is)(?!\w)"
 )
 _LIMIT_AFTER = re.compile(r"[- ]?(?:tokens? |bytes? |images? )?(?:max\w*\b|limit\b|allowed\b|(?:token )?context\b)")
@@ -560,7 +580,9 @@ _USED_AFTER = re.compile(r"\W{0,2}(?:tokens? )?(?:exceeds? |exceeded (?:the|this
 _OUTPUT_AFTER = re.compile(
     r" ?(?:tokens? )?(?:(?:in|of|for|as) )?(?:the |your )?(?:max_\w*tokens|completion|output|generat\w+)\b"
 )
-_OUTPUT_BEFORE = re.compile(r"max_\w*tokens(?: is too large|=|:| of| is| \()?[ :=(]*$")
+_OUTPUT_BEFORE = re.compile(
+    r"max_(?!prefill|input|prompt|total|context|num|seq)\w*tokens(?: is too large|=|:| of| is| \()?[ :=(]*$"
+)
 _PART_AFTER = re.compile(r" ?(?:tokens? )?(?:in|of|from) (?:the |your )?\w+|^ ?inputs? tokens")
 
 
