@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,30 @@ def test_under_the_threshold_the_messages_come_back(chat: Conversation) -> None:
     fit = chat.context(model=MODEL)
     assert fit.messages == [opening(), *(m for at in range(3) for m in round_(at, parallel=1 + at % 2))]
     assert not chat.state().events
+
+
+def test_what_a_pass_makes_is_refused_before_it_is_on_record_and_never_after(chat: Conversation) -> None:
+    """Kind: one message that makes every later context fail; a tool's result may be any text whatever."""
+    grown(chat, 40)
+    made = chat.context(model=MODEL, budget=20_000)
+    assert made.pages
+    tip = chat.tip
+    with pytest.raises(mf.OwnOutput):
+        chat.append(made.messages)
+    with pytest.raises(mf.OwnOutput):
+        chat.context(model=MODEL, pending=[made.messages[1]])
+    assert chat.tip == tip
+    turn = chat.append(opening("Go on."))[0].turn or 0
+    where = f"recall of turn {turn + 1} returns them"
+    line = f"[1,234 characters of this ask result left out: a write that succeeded; {where}]"
+    chat.append([round_(50)[0], {"role": "user", "content": [{**round_(50)[1]["content"][0], "content": line}]}])
+    assert chat.recall(turn + 1)[1]["content"][0]["content"] == line
+    for budget in (None, 20_000):
+        assert not mf.validate(chat.context(model=MODEL, budget=budget).request)
+    page = made.pages[0]
+    picture = {"type": "base64", "media_type": "image/png", "data": base64.b64encode(page.png).decode()}
+    with pytest.raises(mf.OwnOutput, match="a page of ours"):
+        chat.append({"role": "user", "content": [{"type": "image", "source": picture}]})
 
 
 @pytest.mark.parametrize("reports", [False, True])

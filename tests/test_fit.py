@@ -16,7 +16,9 @@ from builders import Story, code, png, prose, rounds
 from judged import accepted
 from microfiche import formats, models
 from microfiche.ladder.elide import Elision
-from microfiche.messages import Text, ToolResult
+from microfiche.ladder.images import Dropped
+from microfiche.ladder.newest import Shortened
+from microfiche.messages import Image, Text, ToolResult
 from microfiche.pages import guide
 
 OPUS = "claude-opus-5"
@@ -88,7 +90,7 @@ def test_lists_that_fit_several_wires_stay_one_of_them() -> None:
 # ---------------------------------------------------------------- our own output
 
 
-PLACEHOLDER = Elision("superseded", 9).placeholder(ToolResult("c", (Text("y" * 900),), name="read"), 4, True)
+PLACEHOLDER = Elision("superseded", 9).placeholder(ToolResult("c", (Text("y" * 900),), name="read"), 2, True)
 GUIDE = guide.guide((9, 16), 174, 49, True)
 
 
@@ -113,6 +115,40 @@ def test_each_thing_of_ours_alone_is_refused(wire: str) -> None:
     for what, story in stories.items():
         with pytest.raises(mf.OwnOutput, match=f"a {what} of ours"):
             mf.compact(story.native(wire), model=OPUS, budget=100_000, format=wire)
+
+
+@pytest.mark.parametrize("wire", builders.WIRES)
+def test_a_tool_that_prints_a_line_of_ours_ends_nothing(wire: str) -> None:
+    """Kind: a tool that gives back what a pass made, a file or on purpose, and a session that is refused for ever."""
+    elsewhere = PLACEHOLDER.replace("recall of turn 2", "recall of turn 9")
+    pointer = next(iter(Shortened(3, 4).parts("x" * 90, 7, True, ())))
+    marker = Dropped("old").marker(Image(b"x", "image/png", 3, 4), 7, True)
+    assert isinstance(pointer, Text)
+    for text in (elsewhere, pointer.text, marker, GUIDE, guide.exact(3, ["src/a.py"])):
+        story = Story().user("go").uses(("show", {}, text)).says("I saw it.").user("And now?")
+        fit = mf.compact(story.native(wire), model=OPUS, budget=100_000, format=wire)
+        assert fit.receipt.reason == "under_budget"
+
+
+@pytest.mark.parametrize("wire", builders.WIRES)
+def test_a_model_that_says_again_what_it_was_shown_ends_nothing(wire: str) -> None:
+    for text in (GUIDE, guide.exact(3, ["src/a.py"]), Dropped("old").marker(Image(b"x", "image/png", 3, 4), 7, True)):
+        story = Story().user("What do you see?").says(text).user("Thank you.")
+        fit = mf.compact(story.native(wire), model=OPUS, budget=100_000, format=wire)
+        assert fit.receipt.reason == "under_budget"
+
+
+def test_what_is_ours_is_known_behind_a_message_put_in_front() -> None:
+    """A conversation that began with the assistant: what is put in front moves all turns by one."""
+    story = Story().says("How may I help?").user("Read.").read("a.py", code(1, 3_000)).read("a.py", code(1, 3_000))
+    for at in range(12):
+        story.read(f"{at}.py", code(at, 3_000))
+    policy = mf.Policy(rungs=("elide",))
+    messages = story.native("anthropic")
+    fit = mf.compact(messages, model=OPUS, budget=mf.count(messages, model=OPUS) - 500, policy=policy)
+    assert fit.plan.elided and fit.messages[0]["content"] != messages[0]["content"]
+    with pytest.raises(mf.OwnOutput, match="a placeholder of ours"):
+        mf.compact(fit.messages, model=OPUS, budget=100_000)
 
 
 @pytest.mark.parametrize("wire", builders.WIRES)

@@ -32,6 +32,7 @@ from microfiche.fit import Context
 from microfiche.ladder.budget import FREE, Policy, budget_for
 from microfiche.ladder.difference import difference
 from microfiche.ladder.elide import PLACEHOLDER_VERSION
+from microfiche.ladder.own import refuse_own
 from microfiche.ladder.plan import VERSION as PLAN
 from microfiche.ladder.plan import Plan
 from microfiche.ladder.summarize import Summarizer
@@ -149,13 +150,14 @@ class Conversation:
         transaction: they stay on the path that is left.
 
         Raises :class:`~microfiche.errors.TurnOpen`, which names the calls without a result, and
-        :class:`~microfiche.errors.Conflict`.
+        :class:`~microfiche.errors.Conflict`, and :class:`~microfiche.errors.OwnOutput` for pages and guides of ours.
         """
         native = messages if isinstance(messages, list) else [messages]
         prefer = format or (context.receipt.format if context is not None else self.state().wire()) or None
         history = formats.read(native, format, where=self.name, prefer=prefer)
         if not history.messages:
             raise BadInput("nothing to append", self.name, "pass at least one message")
+        refuse_own(history, results=False)
         told: dict[str, Any] = {}
         if context is not None:
             told = _call(context)
@@ -264,12 +266,13 @@ class Conversation:
         wire = options.get("format") or state.wire() or models.find(model, options.get("vision")).wire
         pending = formats.common.plain(options.get("pending") or [])
         native = pending if isinstance(pending, list) else [pending]
-        waiting = formats.read(native, prefer=wire).messages if native else []
+        waiting = formats.read(native, prefer=wire) if native else History([], wire)
+        refuse_own(waiting, results=False)
         policy = options.get("policy")
         if policy is not None and policy.goal == "cost" and policy.cached is None:
             asked["policy"] = replace(policy, cached=_cached(state, models.find(model).id))
         made = fit.fit(
-            state.history(wire, waiting),
+            state.history(wire, waiting.messages),
             model=model,
             # The places of parts that a plan names are those of its wire.
             plan=state.plan if state.plan and state.planned == wire else None,

@@ -176,7 +176,9 @@ def fit(
     found = _model(model, vision)
     history = _history(messages, found, system, tools)
     wire = _wire(history, found, format)
-    refuse_own(history)
+    if not history.numbers:
+        # What is on a record was looked at when it came there, and is what was said.
+        refuse_own(history)
     source, lost = source_of(history, wire)
     scale = Scale(found)
     fixed = {

@@ -177,8 +177,8 @@ def test_a_marker_is_known_and_nothing_around_it(recall: bool) -> None:
 
 @pytest.mark.parametrize("where", ["user", "result"])
 def test_a_marker_in_the_input_is_refused_a_quoted_one_is_not(where: str) -> None:
-    told = Dropped("old").marker(Image(b"x", "image/png", 3, 4), 7, True)
-    for text, refused in ((told, True), ("It said " + told, False)):
+    told, other = (Dropped("old").marker(Image(b"x", "image/png", 3, 4), turn, True) for turn in (2, 7))
+    for text, refused in ((told, True), ("It said " + told, False), (other, False)):
         story = Story().user("go")
         if where == "user":
             story.user(text, png(9, 9))
