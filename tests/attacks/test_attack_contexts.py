@@ -284,6 +284,7 @@ def test_text_that_breaks_others(kind: str, wire: str) -> None:
 def test_empty_things(wire: str) -> None:
     """Kinds: text content blocks must be non-empty; an empty result; a message of nothing."""
     story = rounds(5, 3_000).says("").user("").uses(("run", {}, "")).uses(("run", {}, "  \n")).says(" ").user("go on")
+    story.uses(("shot", {}, (" \n", png(30, 20)))).uses(("shot", {}, ("\n", " ")))
     story.uses(("run", {}, code(4, 6_000)))
     for _ in contexts(story.native(wire), wire):
         pass

@@ -213,8 +213,8 @@ def _result(draft: Draft, block: Object) -> None:
     if isinstance(content, list):
         kept = []
         for part in _typed(draft, block, content):
-            # White space alone is only known to be refused outside results.
-            if part["type"] == "text" and not (isinstance(part.get("text"), str) and part["text"]):
+            # White space alone is known to be refused outside results; here it says nothing either.
+            if part["type"] == "text" and (not isinstance(part.get("text"), str) or blank(part["text"])):
                 draft.fault("empty-text", part, "the text block is empty", "leave it out", "empty text block left out")
             else:
                 kept.append(part)
