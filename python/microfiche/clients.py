@@ -54,7 +54,12 @@ class _Conversation:
 
     def tries(self, request: dict[str, Any]) -> _Tries:
         beside = {name: request[name] for name in _BESIDE if name in request}
-        given = {name: value for name, value in request.items() if name not in beside}
+        # The clients take anything that gives messages one by one; here they are read more than once.
+        given = {
+            name: list(value) if isinstance(value, Iterator) else value
+            for name, value in request.items()
+            if name not in beside
+        }
         body = formats.common.plain(_body(given) if self.wire == "gemini" else given)
         model = str(given.get("model") or "")
         ready = self._fitted(body, model)
@@ -129,13 +134,8 @@ class _Conversation:
 
 def _body(given: dict[str, Any]) -> dict[str, Any]:
     """The request body that a call of ``generate_content`` means."""
-    config = formats.common.plain(given.get("config") or {})
-    if not isinstance(config, dict):
-        raise BadInput("the config is no object", "config", "pass a dict or a GenerateContentConfig")
-    contents = given.get("contents")
-    if isinstance(contents, str):
-        contents = [{"role": "user", "parts": [{"text": contents}]}]
-    body: dict[str, Any] = {"contents": contents}
+    config = _config(given)
+    body: dict[str, Any] = {"contents": _contents(given.get("contents"))}
     for names in (("systemInstruction", "system_instruction"), ("tools",)):
         value = next((config[name] for name in names if name in config), None)
         if value is not None:
@@ -144,9 +144,54 @@ def _body(given: dict[str, Any]) -> dict[str, Any]:
     return body if limit is None else {**body, "generationConfig": {"maxOutputTokens": limit}}
 
 
+def _config(given: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a call of ``generate_content``. Its tools may be functions: those stay what they are."""
+    config = given.get("config") or {}
+    if (names := getattr(config, "model_fields_set", None)) is not None:
+        config = {name: getattr(config, name) for name in names}
+    if not isinstance(config, dict):
+        raise BadInput("the config is no object", "config", "pass a dict or a GenerateContentConfig")
+    return dict(formats.common.plain(config))
+
+
+def _contents(given: Any) -> Any:
+    """The list of contents that the client makes of what it takes: contents, parts, texts and files, or one of them.
+
+    Parts that follow one another are one message (github.com/googleapis/python-genai, README, "how to structure
+    contents").
+    """
+    if given is None:
+        return None
+    contents: list[Any] = []
+    parts: list[Any] | None = None
+    for each in formats.common.plain(given if isinstance(given, list | tuple) else [given]):
+        if isinstance(each, dict) and ("parts" in each or "role" in each):
+            contents.append(each)
+            parts = None
+            continue
+        called = isinstance(each, dict) and not each.keys().isdisjoint(("functionCall", "function_call"))
+        role = "model" if called else "user"
+        if parts is None or contents[-1]["role"] != role:
+            parts = []
+            contents.append({"role": role, "parts": parts})
+        parts += map(_part, each) if isinstance(each, list) else [_part(each)]
+    return contents
+
+
+def _part(given: Any) -> Any:
+    if isinstance(given, str):
+        return {"text": given}
+    if not isinstance(given, dict):
+        raise BadInput(f"a {type(given).__name__} is no part of contents", "contents", "pass a text, a Part or a File")
+    if "uri" in given:
+        names = {"fileUri": "uri", "mimeType": next((key for key in ("mimeType", "mime_type") if key in given), "")}
+        return {"fileData": {name: given[key] for name, key in names.items() if key in given}}
+    return given
+
+
 def _arguments(given: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
     """The arguments of ``generate_content`` for a body: those given, with its contents, tools and settings."""
-    config = formats.common.plain(given.get("config") or {})
+    config = _config(given)
     told = dict(body.get("generationConfig") or {})
     if "tools" in body and "tools" not in config:
         told["tools"] = body["tools"]

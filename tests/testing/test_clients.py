@@ -246,3 +246,71 @@ def test_the_recovery_that_the_readme_shows(http: httpx2.Client) -> None:
         names["client"] = client("anthropic", judge, http)
         with pytest.raises(anthropic.APIStatusError):
             exec(shown, names)
+
+
+def _weather(city: str) -> str:
+    """The weather of a city."""
+    return f"rain in {city}"
+
+
+def _shapes() -> dict[str, tuple[Any, Any]]:
+    """What the client of Google takes as contents and as settings, in each of its forms."""
+    types = genai.types
+    text, picture = (
+        types.Part.from_text(text="Look."),
+        types.Part.from_bytes(data=builders.png(30, 20), mime_type="image/png"),
+    )
+    call = types.Part.from_function_call(name="look", args={"at": 1})
+    user = types.Content(role="user", parts=[text])
+    return {
+        "a text": ("Look.", {"system_instruction": ["Be brief.", "Be kind."]}),
+        "texts": (["Look.", "There."], None),
+        "a part": (text, None),
+        "parts and texts": ([text, "at this", text], types.GenerateContentConfig(temperature=0.5)),
+        "lists of parts": ([[text, text]], None),
+        "a content": (user, types.GenerateContentConfig(system_instruction="Be brief.", max_output_tokens=50)),
+        "a dict": ({"role": "user", "parts": [{"text": "Look."}]}, {"response_mime_type": "application/json"}),
+        "parts of both": ([text, call, types.Part.from_function_response(name="look", response={"is": 2})], None),
+        "contents": ([user, types.Content(role="model", parts=[text]), user, "And now?"], None),
+        "a file": ([types.File(uri="https://files/1", mime_type="text/plain"), "Read."], None),
+        "functions": (
+            user,
+            types.GenerateContentConfig(
+                tools=[_weather], automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True)
+            ),
+        ),
+        "functions in a dict": (user, {"tools": [_weather], "automatic_function_calling": {"disable": True}}),
+        "a picture": ([picture, "See?"], None),
+    }
+
+
+@pytest.mark.parametrize("shape", _shapes())
+def test_what_googles_client_takes_is_sent_as_it_sends_it(shape: str, http: httpx2.Client) -> None:
+    contents, config = _shapes()[shape]
+    asked = {"model": "gemini-2.5-pro", "contents": contents} | ({} if config is None else {"config": config})
+    with Judge(window=100_000) as judge:
+        plain = client("gemini", judge, http)
+        for send in (plain.models.generate_content, clients.google(plain)):
+            send(**asked)
+        one, other = (dict(each.body) for each in judge.requests)
+    settings = other.pop("generationConfig")
+    assert settings.pop("maxOutputTokens") == one.get("generationConfig", {}).pop("maxOutputTokens", 32_000)
+    assert settings == one.pop("generationConfig", {})
+    assert other == one
+
+
+def test_messages_may_come_from_an_iterator(http: httpx2.Client) -> None:
+    """The clients take any iterable; what is recovered is read more than once."""
+    messages = builders.rounds(30, 4_500).user("And what now?").native("anthropic")
+    with Judge(window=36_000) as judge:
+        answer = sender("anthropic", judge, http)(model="claude-opus-5", max_tokens=2_000, messages=iter(messages))
+        assert answer.content and judge.refusals
+
+
+def test_a_window_smaller_than_the_answer_that_nobody_tells_of(http: httpx2.Client) -> None:
+    """A refusal without numbers may mean the answer that was asked for: a request of six words was refused for good."""
+    with Judge(window=8_000) as judge:
+        send = sender("openai_responses", judge, http)
+        assert send(model="gpt-5.6-sol", input="Hello there.").output
+        assert 1 <= len(judge.refusals) <= 2
+        assert send(model="gpt-5.6-sol", input=builders.rounds(30, 4_500).native("openai_responses")).output

@@ -33,7 +33,7 @@ def plain(value: Any, depth: int = _DEPTH) -> Any:
             return value
         return items
     dump = getattr(value, "model_dump", None)
-    if dump is None:
+    if dump is None or isinstance(value, type):
         return value
     return dump(mode="json", exclude_unset=True, by_alias=True)
 
