@@ -138,7 +138,9 @@ def cure(told: Refusal, sent: Context, policy: Policy, learnt: Learnt | None = N
                 return Cure(learnt | Learnt(size=size), learnt.ratio, free, given, asked, size)
             half = int(_BLIND * wrote)
             size = half if attempt == 1 else min(half // 2, _SURE_BYTES)
-            return Cure(learnt | Learnt(size=half), learnt.ratio, free, given, asked, size, guessed=True)
+            # What any of them takes need not be learnt of a request that was small anyhow.
+            least = Learnt(size=max(half, _SURE_BYTES))
+            return Cure(learnt | least, learnt.ratio, free, given, asked, size, guessed=True)
         case "image_count":
             count = told.limit if told.limit is not None else max(sent.receipt.after.images // 2, 1)
             return Cure(learnt, learnt.ratio, replace(free, images=count), given, asked)
@@ -156,10 +158,15 @@ def cure(told: Refusal, sent: Context, policy: Policy, learnt: Learnt | None = N
         ratio = max(ratio, (counted or told.limit or 0) / estimate)
     half = int(_BLIND * (counted or estimate * ratio))
     if told.limit is None:
-        if told.kind == "tokens_plus_max_tokens":
-            asked = max(int(_BLIND * output), _LEAST_OUTPUT) if attempt == 1 else min(output, _LEAST_OUTPUT)
+        # Who gives no number may mean the answer too: where it is the larger part, and where half was too much.
+        longer = told.kind != "silent" and (attempt > 1 or output > estimate * ratio)
+        shorter: int | None = None
+        if told.kind == "tokens_plus_max_tokens" or longer:
+            shorter = max(int(_BLIND * output), _LEAST_OUTPUT)
+            asked = shorter if attempt == 1 else min(output, _LEAST_OUTPUT)
         budget = half if attempt == 1 else min(half // 2, _SURE_TOKENS)
-        return Cure(learnt | Learnt(ratio, half), ratio, free, max(budget, 1), asked, guessed=True)
+        more = learnt | Learnt(ratio, max(half, _SURE_TOKENS), shorter)
+        return Cure(more, ratio, free, max(budget, 1), asked, guessed=True)
     reserve = min(output, told.limit // _OUTPUT_SHARE)
     budget = int(_ROOM * (told.limit - reserve))
     if counted:
