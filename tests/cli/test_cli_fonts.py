@@ -41,6 +41,9 @@ def test_coverage_and_specimen(run: Run, font: Path, tmp_path: Path) -> None:
     ]  # fmt: skip
     with PIL.Image.open(tmp_path / "s.png") as specimen:
         assert specimen.width == 1568
+    made = run("fonts", "--font", "two", "--cell", "7x14", "--atlas", tmp_path / "a").text
+    assert made.endswith(f"Wrote {tmp_path / 'a'}.\n")
+    assert (tmp_path / "a").read_bytes() == fonts.atlas_for(font, (7, 14), "grey").data
     plain = run("fonts", text).text
     assert "1 of 5 characters drawn (20.00%)" in plain and "U+6F22 cjk unified ideograph-6f22 2" in plain
     assert run("fonts", "--font", "nowhere").code == 1

@@ -28,16 +28,25 @@ _SHOWN = 20
 @click.option("--cell", metavar="WxH", callback=size, default="9x16", show_default=True, help="Pixels of a character.")
 @click.option("--ink", type=inks, default="grey", show_default=True, help="Ink of the page.")
 @click.option("--specimen", type=Target(), metavar="FILE", help="Draw every character there, as a PNG.")
+@click.option(
+    "--atlas", "glyphs", type=Target(), metavar="FILE", help="Write the glyphs of the cell and ink, to read pages by."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def fonts(
-    texts: tuple[Path, ...], fonts: tuple[str, ...], cell: Cell, ink: Ink, specimen: Path | None, as_json: bool
+    texts: tuple[Path, ...],
+    fonts: tuple[str, ...],
+    cell: Cell,
+    ink: Ink,
+    specimen: Path | None,
+    glyphs: Path | None,
+    as_json: bool,
 ) -> None:
     """List the fonts of the user and of the system, or show what one can draw.
 
     With FILE or --font: how many characters are drawn at the cell, by our own font and by each --font, and
     which characters of the texts are not and would stand as their code points.
     """
-    if not texts and not fonts and specimen is None:
+    if not texts and not fonts and specimen is None and glyphs is None:
         _list(as_json)
         return
     chosen = fonts_of(fonts)
@@ -48,6 +57,9 @@ def fonts(
     if specimen is not None:
         write_one(specimen, _specimen(atlas))
         told["specimen"] = str(specimen)
+    if glyphs is not None:
+        write_one(glyphs, atlas.data)
+        told["file"] = str(glyphs)
     if as_json:
         click.echo(json.dumps(told, indent=1))
         return
@@ -56,8 +68,9 @@ def fonts(
         click.echo(plain(f"{each['font']}: {each['characters']:,} characters{each['path'] and ', ' + each['path']}"))
     for each in told.get("texts", ()):
         click.echo(plain(_covered(each)))
-    if specimen is not None:
-        click.echo(plain(f"Wrote {specimen}."))
+    for file in (specimen, glyphs):
+        if file is not None:
+            click.echo(plain(f"Wrote {file}."))
 
 
 def _list(as_json: bool) -> None:
