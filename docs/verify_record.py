@@ -62,7 +62,7 @@ def check(path, heads_path):
     db.execute("BEGIN")
     commits = {row[0]: row for row in db.execute("SELECT size, root, time FROM heads")}
     blobs = db.execute("SELECT id, digest, size, crc, data FROM blobs ORDER BY id")
-    seen, peaks, size, time, ended = set(), [], 0, -1, 0
+    seen, peaks, size, time, ended = set(), [], 0, -1 << 63, 0
     talks = {}  # conversation -> [tip, turns, copies still to come]
     places = [None]  # entry -> (conversation, turn, open) of path entries
     columns = "id, conversation, kind, parent, about, turn, open, time, nodes, blobs, payload"

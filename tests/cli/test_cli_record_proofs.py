@@ -49,7 +49,19 @@ def test_a_sound_record_says_its_head(run: Run, lived: Path, tmp_path: Path) -> 
     heads = tmp_path / "kept.heads"
     heads.write_bytes(Path(f"{lived}.heads").read_bytes())
     verdict = told(run("verify", lived, "--heads", heads, "--json"))
-    assert verdict["sound"] and verdict["entry"] is None and verdict["heads"] > 10
+    assert verdict["sound"] and verdict["entry"] is None and verdict["heads"] == 2 * verdict["kept"] == 20
+
+
+def test_a_list_beside_the_record_is_not_told_as_kept_elsewhere(run: Run, lived: Path) -> None:
+    heads, (said, head) = Path(f"{lived}.heads"), run("verify", lived).text.splitlines()
+    assert said.endswith("heads of the list beside it fit, none kept elsewhere was given.")
+    assert run("verify", lived, "--head", head.split()[1]).text.split(" fit, ")[1].startswith("and 1 kept elsewhere.\n")
+    kept = heads.read_text()
+    heads.unlink()
+    assert run("verify", lived).text.splitlines()[0].endswith("; no head was there to hold it against.")
+    assert "; 1 kept elsewhere fits." in run("verify", lived, "--head", head.split()[1]).text
+    heads.write_text(kept)
+    assert "fit, none kept elsewhere was given" in run("audit", lived, "--name", "harbour").text
 
 
 def test_a_changed_byte_is_named_and_exits_3(run: Run, lived: Path) -> None:

@@ -176,6 +176,15 @@ def test_both_judge_alike_what_was_forged(
     assert caught >= 30
 
 
+def test_times_before_1970_are_times(original: Path, standalone: Callable[[Path], bool], tmp_path: Path) -> None:
+    path = Path(shutil.copy(original, tmp_path / "early.mf"))
+    with raw(path) as db:
+        db.execute("UPDATE entries SET time = time - 4000000000000000")
+        hashed_anew(db)
+    with Record.open(path, read_only=True) as record:
+        assert record.verify() and standalone(path)
+
+
 @contextmanager
 def raw(path: Path) -> Iterator[sqlite3.Connection]:
     """The file without its guards, which stand again afterwards."""

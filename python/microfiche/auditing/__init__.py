@@ -255,6 +255,7 @@ class Audit:
             conversation=self.chat.name,
             head=record.head,
             heads=verdict.heads,
+            kept=verdict.kept,
             sound=bool(verdict),
             fault="" if verdict else str(verdict.reason),
             turns=tuple(turn_line(number, here, entries) for (number, here), entries in sorted(turns.items())),

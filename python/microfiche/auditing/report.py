@@ -12,6 +12,7 @@ from microfiche.messages import digest
 from microfiche.pages.guide import spans
 from microfiche.path import Sheet
 from microfiche.record import Entry, Head
+from microfiche.record.verify import held_against
 
 from .answers import Evidence, Key, Reduced, Seen
 from .walk import imported, spoken, why
@@ -56,13 +57,15 @@ class Stood:
 class Report:
     """The whole of a conversation for a reviewer. ``str()`` is the text, :meth:`to_dict` plain data.
 
-    ``heads`` counts the heads from outside the file that were held against the record. ``stood``, ``seen`` and
-    ``not_considered`` are of the call that was asked for, ``evidence`` of its claims; without a call, of all claims.
+    ``heads`` counts the heads that were held against the record, ``kept`` those of them that were kept elsewhere.
+    ``stood``, ``seen`` and ``not_considered`` are of the call that was asked for, ``evidence`` of its claims; without
+    a call, of all claims.
     """
 
     conversation: str
     head: Head
     heads: int
+    kept: int
     sound: bool
     fault: str
     turns: tuple[TurnLine, ...]
@@ -92,6 +95,7 @@ class Report:
             "conversation": self.conversation,
             "head": {"size": self.head.size, "root": self.head.root},
             "heads": self.heads,
+            "kept": self.kept,
             "sound": self.sound,
             "fault": self.fault,
             "turns": [_without(asdict(each), "entry") for each in self.turns],
@@ -177,9 +181,7 @@ class Report:
         """Whether the record is sound, in words, and against what it was held."""
         if not self.sound:
             return f"NOT SOUND: {self.fault}"
-        if not self.heads:
-            return "sound by its own hashes; no head from outside the file was there to hold it against"
-        return f"sound; {self.heads:,} heads from outside the file fit"
+        return f"sound; {held_against(self.heads, self.kept)}"
 
     @property
     def proof(self) -> str:

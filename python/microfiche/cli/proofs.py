@@ -45,11 +45,10 @@ def verify(
     except Damaged as error:
         verdict = Verdict(False, 0, "", 0, error.entry, error.where, error.what)
     if as_json:
-        names = ("sound", "size", "root", "heads", "entry", "where", "reason")
+        names = ("sound", "size", "root", "heads", "kept", "entry", "where", "reason")
         emit({name: getattr(verdict, name) for name in names})
     elif verdict:
-        against = f"; {verdict.heads:,} heads from outside the file fit" if verdict.heads else ""
-        click.echo(f"Sound: {verdict.size:,} entries{against}.")
+        click.echo(f"Sound: {verdict.size:,} entries; {verdict.against}.")
         click.echo(f"head       {verdict.size}:{verdict.root}")
     else:
         click.echo(plain(f"Not sound: {verdict.where}: {verdict.reason}" if verdict.where

@@ -39,7 +39,9 @@ class Verdict:
 
     Otherwise ``entry`` is the first bad entry (``None`` if no single entry can be named), ``where``
     the place in words, ``reason`` what is wrong with it. ``size`` and ``root`` (hexadecimal) are of
-    what was read; ``heads`` counts the heads from outside the file that were held against it.
+    what was read; ``heads`` counts the heads from outside the file that were held against it, those of the list
+    beside the record among them, and ``kept`` those that the caller gave: only these are evidence against
+    somebody who can write the list too.
     """
 
     sound: bool
@@ -49,9 +51,25 @@ class Verdict:
     entry: int | None = None
     where: str = ""
     reason: str = ""
+    kept: int = 0
 
     def __bool__(self) -> bool:
         return self.sound
+
+    @property
+    def against(self) -> str:
+        """What the record was held against, in words."""
+        return held_against(self.heads, self.kept)
+
+
+def held_against(heads: int, kept: int) -> str:
+    """What a record was held against that fits so many heads, of which so many were kept elsewhere."""
+    elsewhere = f"{kept:,} kept elsewhere"
+    if heads == kept:
+        return f"{elsewhere} {'fits' if kept == 1 else 'fit'}" if kept else "no head was there to hold it against"
+    beside = heads - kept
+    fit = "the head of the list beside it fits" if beside == 1 else f"the {beside:,} heads of the list beside it fit"
+    return f"{fit}, and {elsewhere}" if kept else f"{fit}, none kept elsewhere was given"
 
 
 class Seen(NamedTuple):
@@ -66,6 +84,10 @@ class Seen(NamedTuple):
 class _Bad(Exception):
     def __init__(self, reason: str, where: str, entry: int | None = None) -> None:
         self.reason, self.where, self.entry = reason, where, entry
+
+
+def _span(first: int, last: int) -> str:
+    return f"entry {last}" if first == last else f"entries {first}..{last}"
 
 
 def parse_heads(text: bytes, source: str) -> list[Seen]:
@@ -133,11 +155,12 @@ def verify(
             at = walk.frontier.size + 1
             raise _Bad(f"SQLite cannot read it ({exc})", f"near entry {at}", None if walk.done else at) from None
     except _Bad as bad:
-        return Verdict(False, walk.frontier.size, walk.frontier.root.hex(), len(seen), bad.entry, bad.where, bad.reason)
+        told = bad.entry, bad.where, bad.reason
+        return Verdict(False, walk.frontier.size, walk.frontier.root.hex(), len(seen), *told, len(given))
     finally:
         with suppress(sqlite3.Error):  # SQLite has rolled back by itself where it could not read on
             db.execute("ROLLBACK")
-    return Verdict(True, walk.frontier.size, walk.frontier.root.hex(), len(seen))
+    return Verdict(True, walk.frontier.size, walk.frontier.root.hex(), len(seen), kept=len(given))
 
 
 @dataclass(slots=True)
@@ -252,8 +275,7 @@ class _Walk:
                     if commit[0] != id:
                         raise _Bad("stands out of order", f"the head of size {commit[0]}", id)
                     if commit[1] != root:
-                        span = f"entries {fits + 1}..{id}"
-                        raise _Bad(f"the head of size {id} does not fit its entries", span, fits + 1)
+                        raise _Bad(f"the head of size {id} does not fit its entries", _span(fits + 1, id), fits + 1)
                     if commit[2] != time:
                         raise _Bad("its time is not that of its last entry", f"the head of size {id}", id)
                     fits = id
@@ -270,7 +292,7 @@ class _Walk:
         if commit is not None:
             raise _Bad(f"cut off: a head of size {commit[0]} was written", f"entry {size + 1}", size + 1)
         if fits != size:
-            raise _Bad("no head was written over them", f"entries {fits + 1}..{size}", fits + 1)
+            raise _Bad("no head was written over them", _span(fits + 1, size), fits + 1)
         for beyond in sorted(outside):
             if beyond > size:
                 raise _Bad(f"cut off: {outside[beyond][0].source} is of size {beyond}", f"entry {size + 1}", size + 1)
@@ -279,7 +301,7 @@ class _Walk:
         if seen.root != root:
             first, last = agreed + 1, seen.size
             sure = first if agreed or first == last else None
-            raise _Bad(f"rewritten, or not the record of {seen.source}", f"entries {first}..{last}", sure)
+            raise _Bad(f"rewritten, or not the record of {seen.source}", _span(first, last), sure)
         if time is not None and seen.time is not None and seen.time != time:
             raise _Bad("its time is not that of the commit", seen.source, seen.size)
 

@@ -68,7 +68,7 @@ def browse(
 
 
 def _record(record: Record, verdict: Verdict, name: str) -> dict[str, Any]:
-    told = {"name": name, "sound": verdict.sound, "heads": verdict.heads, "where": verdict.where}
+    told = {"name": name, "sound": verdict.sound, "against": verdict.against, "where": verdict.where}
     return told | {"size": verdict.size, "root": verdict.root, "reason": verdict.reason, "entry": verdict.entry}
 
 

@@ -261,9 +261,8 @@ class Details {
       : el("p", { class: "bad" }, `NOT SOUND: ${told.where ? `${told.where}: ` : ""}${told.reason}`);
     this.box.replaceChildren(el("h2", { tabindex: -1 }, "Does the record verify?"), state,
       this.facts([["File", told.name], ["Entries", number(told.size)], ["Root", el("code", {}, told.root)],
-        ["Heads from outside that fit", number(told.heads)], ["Made by", this.view.by]]),
-      el("p", {}, told.heads ? "Every hash was made anew and held against the list of heads beside the record."
-        : "Every hash was made anew. No list of heads from outside the file was there to hold it against: a cut tail or a rewritten record would not show."),
+        ["Made by", this.view.by]]),
+      ...(told.sound ? [el("p", {}, `Every hash was made anew; ${told.against}. A record that was rewritten together with the list beside it shows only against a head kept elsewhere.`)] : []),
       el("p", {}, "That was so when this page was written. To check the file as it is now against a head that you keep:"),
       el("pre", { class: "block code" }, `microfiche verify ${told.name} --head ${told.size}:${told.root}`));
     this.box.scrollTop = 0;
