@@ -98,7 +98,7 @@ def test_an_overflow_does_not_get_past_the_policy(chat: Conversation) -> None:
 def test_a_recovery_without_a_gain_is_no_success(chat: Conversation) -> None:
     """Kind: a pass that leaves the request as large as it was, reported as done and refused again for ever."""
     chat.append({"role": "user", "content": "Hello."})
-    fit = chat.context(model=MODELS["anthropic"])
+    fit = chat.context(model=MODELS["anthropic"], max_tokens=1_024)
     for _ in range(2):
         with pytest.raises(mf.CannotFit):
             chat.recover(TOO_LONG, fit)
