@@ -18,7 +18,15 @@ from microfiche.ladder import compact as ladder
 from microfiche.ladder.budget import Load, Policy, Scale, budget_for, output_reserve
 from microfiche.ladder.own import refuse_own
 from microfiche.ladder.plan import Plan, Source
-from microfiche.ladder.projection import Projection, assemble, drawn_already, partly_shown, project, unseen
+from microfiche.ladder.projection import (
+    Projection,
+    assemble,
+    drawn_already,
+    is_compaction,
+    partly_shown,
+    project,
+    unseen,
+)
 from microfiche.ladder.receipt import (
     Amount,
     Receipt,
@@ -408,7 +416,8 @@ def source_of(history: History, wire: str) -> tuple[Source, Counter[str]]:
         head = tuple(_carried(head, lost))
         turns = [Turn(turn.number, tuple(_carried(turn.messages, lost))) for turn in turns]
         turns = [turn for turn in turns if turn.messages]
-    if turns and turns[0].role != "user" and formats.provider(wire) != "openai":
+    sums_up = turns and turns[0].messages[0].parts and is_compaction(turns[0].messages[0].parts[0])
+    if turns and turns[0].role != "user" and not sums_up and formats.provider(wire) != "openai":
         head = (*head, _OPENING)
     return Source(tuple(turns), head, history.pins, _answering(turns, wire)), lost
 

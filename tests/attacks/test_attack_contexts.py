@@ -11,6 +11,7 @@ import copy
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import builders
@@ -18,7 +19,7 @@ import microfiche as mf
 import pytest
 from builders import Story, code, log, png, prose, rounds
 from microfiche import formats
-from microfiche.messages import Text
+from microfiche.messages import Image, Opaque, Text
 from microfiche.testing import Judge
 from microfiche.testing.anthropic import sign
 
@@ -290,12 +291,52 @@ def test_empty_things(wire: str) -> None:
         pass
 
 
-def test_the_providers_own_compaction_is_carried() -> None:
-    """Kind: a compaction block of null content sent back, and refused."""
-    native = rounds(6, 3_000).native("anthropic")
-    native.insert(5, {"role": "assistant", "content": [{"type": "compaction", "content": "what was before"}]})
-    fit = mf.compact(native, model="claude-opus-5", budget=20_000)
-    assert mf.validate(fit.request, "anthropic", model="claude-opus-5") == []
+COMPACTIONS = {
+    "anthropic": {"role": "assistant", "content": [{"type": "compaction", "content": "the boats WERE-COUNTED"}]},
+    "openai_responses": {"type": "compaction", "id": "cmp_1", "encrypted_content": "WERE-COUNTED" * 300},
+}
+
+
+@pytest.mark.parametrize("at", [0, 1, 11, 29, 59])
+@pytest.mark.parametrize("wire", COMPACTIONS)
+def test_the_providers_own_compaction_is_carried(wire: str, at: int) -> None:
+    """Kinds: a compaction of null content sent back, and refused; one that only the provider can read, drawn and lost.
+
+    Anthropic passes over all that stands before one, so nothing of ours may.
+    """
+    story = rounds(30, 2_500)
+    native = story.native(wire)
+    older = json.loads(json.dumps(COMPACTIONS[wire]).replace("WERE-COUNTED", "OLDER"))
+    native[at:at] = [older, COMPACTIONS[wire]] if wire == "openai_responses" else [COMPACTIONS[wire]]
+    assert mf.compact(native, model=MODELS[wire], budget=10**6, format=wire).messages is native
+    for fit in contexts(native, wire):
+        parts = [part for message in formats.read(fit.request, wire).messages for part in message.parts]
+        held = [i for i, part in enumerate(parts) if isinstance(part, Opaque) and part.kind == "compaction"]
+        assert held and "WERE-COUNTED" in json.dumps(parts[held[-1]].native)
+        assert "WERE-COUNTED" not in "".join(page.text for page in fit.pages)
+        if any(isinstance(part, Image) for part in parts) or fit.receipt.omitted_turns:
+            assert held == [0]
+
+
+def test_pins_and_pages_stand_behind_a_compaction_of_the_newest_turn(tmp_path: Path) -> None:
+    """Kind: what was promised to stand in every context, sent where the provider passes over it."""
+    with mf.Record.open(tmp_path / "work.mf") as record:
+        chat = record.conversation("main")
+        chat.append(rounds(30, 2_500).native("anthropic"))
+        chat.pin("Never touch the lock.")
+        chat.append(
+            {"role": "assistant", "content": [COMPACTIONS["anthropic"]["content"][0], {"type": "text", "text": "Go"}]}
+        )
+        chat.append({"role": "user", "content": "And now?"})
+        for budget in (None, 20_000):
+            fit = chat.context(model="claude-opus-5", budget=budget)
+            text = json.dumps(fit.messages)
+            assert text.count("WERE-COUNTED") == 1
+            assert text.index("WERE-COUNTED") < text.index("Never touch the lock.")
+            assert Judge().check("anthropic", fit.request, "claude-opus-5") is None
+            assert bool(fit.pages) == (budget is not None)
+        chat.append({"role": "assistant", "content": "Done."}, context=fit)
+        assert mf.audit(chat).context_at(chat.tip).digest == fit.digest
 
 
 def test_the_opening_task_and_the_newest_words_stand_whole() -> None:

@@ -28,7 +28,7 @@ from .images import drop_forced, drop_old, drop_unfit, spots_of
 from .leaving import NEVER, Way, ends_of, least_way, let_go, ways_of
 from .newest import LARGE, SMALL, Shortened, large_texts, shares, shorten, with_digests
 from .plan import Plan, Source, first_paged, source_digest
-from .projection import Projection, draw_checked, treated
+from .projection import Projection, carried, draw_checked, treated
 from .snapshot import awaiting, extend, tail_start
 from .summarize import Failed, Writer
 from .summary import Summary, block, tokens
@@ -385,7 +385,8 @@ def _pays(draft: Draft, taken: Draft, policy: Policy) -> bool:
     source, scale = draft.source, Scale(draft.scale.model, low=True)
     middle = [turn for turn in source.turns if archive.first <= turn.number <= archive.last]
     text = sum(scale.messages(turn.messages).tokens for turn in treated(middle, taken.plan))
-    before = len(source.head) + sum(len(turn.messages) for turn in source.turns[: source.first_middle])
+    before = len(source.head) + len(carried(source, taken.plan))
+    before += sum(len(turn.messages) for turn in source.turns[: source.first_middle])
     cost = scale.message(taken.projection().messages[before]).tokens
     if taken.plan.summaries:
         cost -= scale.ruler.text(block(taken.plan.summaries, taken.plan.recall))
@@ -574,6 +575,7 @@ def _cannot_fit(draft: Draft, load: Load, budget: Budget, policy: Policy, fixed:
     if len(source.turns) > source.first_middle:
         newest = treated(source.turns[-1:], draft.plan, draft.drawn.results)
         parts["the newest turn"] = scale.messages(newest[0].messages)
+    parts["the provider's own compaction"] = scale.messages(carried(source, draft.plan))
     _, ends = ends_of(source)
     bare = replace(draft, plan=replace(draft.plan, summaries=()))
     least = let_go(bare, Way(ends[-1])).load() if ends else load

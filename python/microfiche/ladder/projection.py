@@ -7,15 +7,15 @@ time, and a plan is known to hold by their coming out as they were.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
-from microfiche.messages import Image, Message, Text, ToolResult, Turn
+from microfiche.messages import Image, Message, Opaque, Part, Text, ToolResult, Turn
 from microfiche.pages import guide
 from microfiche.pages.render import Page, Segment
-from microfiche.pages.script import Script, Spot, write_script
+from microfiche.pages.script import COMPACTION, Script, Spot, write_script
 
 from . import reasoning, shelves
 from .form import Form
@@ -226,13 +226,54 @@ def assemble(source: Source, plan: Plan, drawn: Drawn) -> Projection:
     shown: Sequence[Page] = drawn.pages[archive.left_out :] if archive is not None else ()
     parts = tuple(_middle(source, plan, drawn, shown, rest))
     middle = [Message("user", parts)] if parts else []
+    before = carried(source, plan)
+    tail = [message for turn in treated(rest, plan, drawn.results) for message in turn.messages]
     messages = (
+        *before,
         *source.head,
         *(message for turn in treated(head, plan, drawn.results) for message in turn.messages),
         *middle,
-        *(message for turn in treated(rest, plan, drawn.results) for message in turn.messages),
+        *(_without_compaction(tail) if before else tail),
     )
     return Projection(messages, tuple(drawn.pages), tuple(shown), drawn.script, drawn.results)
+
+
+def carried(source: Source, plan: Plan) -> tuple[Message, ...]:
+    """The provider's own compaction, where something of ours stands before the tail.
+
+    The newest that says anything: it covers those before it. It may be all that is left of what was before the source,
+    and only the provider can read it. It stands before everything: Anthropic passes over what stands before it
+    (platform.claude.com, compaction), pages and pins too, or refuses it there (anthropic 2.14,
+    CompactionBlockMisplacedError), and more than one (CompactionBlockAmbiguousError).
+    """
+    results = standing_results(plan).values()
+    if not (plan.archive or plan.gone or source.pins or any(each.form is not None for each in results)):
+        return ()
+    for turn in reversed(source.turns[source.first_middle :]):
+        parts = [part for message in turn.messages for part in message.parts if is_compaction(part) and _says(part)]
+        if parts:
+            return (Message("assistant", (parts[-1],)),)
+    return ()
+
+
+def _says(part: Part) -> bool:
+    """Whether a compaction did not fail: one of null content stands for nothing (anthropic 2.14)."""
+    native = part.native if isinstance(part.native, dict) else {}
+    return any(native.get(name) is not None for name in ("content", "encrypted_content"))
+
+
+def _without_compaction(messages: Iterable[Message]) -> Iterator[Message]:
+    for message in messages:
+        kept = tuple(part for part in message.parts if not is_compaction(part))
+        if len(kept) == len(message.parts):
+            yield message
+        elif kept:
+            yield replace(message, parts=kept)
+
+
+def is_compaction(part: Part) -> bool:
+    """Whether a part is a provider's own compaction."""
+    return isinstance(part, Opaque) and part.kind == COMPACTION and not part.private
 
 
 def _middle(

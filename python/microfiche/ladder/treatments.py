@@ -16,7 +16,7 @@ from microfiche.pages.script import BLOB, Spot
 
 from .newest import result_script, text_at
 from .plan import Plan, Source
-from .projection import Drawn, archive_script, begun_on, drawn_already, standing_results
+from .projection import Drawn, archive_script, begun_on, carried, drawn_already, is_compaction, standing_results
 from .reasoning import thoughts
 
 
@@ -49,10 +49,11 @@ def treatments(source: Source, plan: Plan, pages: Sequence[Page]) -> dict[Spot, 
     teller = _Teller(plan, drawn_already(source, plan, pages))
     found: dict[Spot, Form] = {}
     unreasoned = frozenset(plan.reasoning)
+    kept = [part for message in carried(source, plan) for part in message.parts]
     for turn in source.turns:
         for m, message in enumerate(turn.messages):
             for p, part in enumerate(message.parts):
-                if isinstance(part, Opaque) and part.private:
+                if isinstance(part, Opaque) and (part.private or any(part is each for each in kept)):
                     continue
                 if isinstance(part, Reasoning) and turn.number in unreasoned and thoughts(message):
                     found.setdefault((turn.number, m, p), Form("not_drawn", why="old reasoning"))
@@ -171,5 +172,7 @@ def _texts(part: Part) -> list[str]:
 
 
 def _blob(part: Opaque) -> bool:
+    if is_compaction(part):
+        return True
     body = json.dumps(part.native, ensure_ascii=False, default=str)
     return any(len(word) > BLOB for word in body.split())

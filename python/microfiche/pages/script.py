@@ -20,6 +20,9 @@ Spot = tuple[int, ...]
 # page and tell a reader nothing.
 BLOB = 2_000
 
+COMPACTION = "compaction"
+"""The kind of an opaque part by which a provider stands in for what was before it (Anthropic, OpenAI Responses)."""
+
 BESIDE = "(these words stand as text beside the page)"
 
 
@@ -100,6 +103,7 @@ def write_script(turns: Iterable[Turn], beside: frozenset[int] = frozenset()) ->
 
     ``beside`` names the user turns whose words stand as text beside the page: the page says so
     in their place. Reasoning is left out and counted; so is an opaque part that holds a blob.
+    A provider's own compaction is not drawn either: it says again what was said, and only the provider reads all of it.
     A turn of which nothing is drawn has its bar all the same.
     """
     script = Script()
@@ -158,7 +162,7 @@ def _content(script: Script, spot: Spot, turn: int, part: Text | Image | Opaque,
         return
     else:
         body = json.dumps(part.native, ensure_ascii=False, default=str)
-        if any(len(word) > BLOB for word in body.split()):
+        if part.kind == COMPACTION or any(len(word) > BLOB for word in body.split()):
             script.opaque[part.kind] = script.opaque.get(part.kind, 0) + 1
             text = f"[{part.kind}: {len(body)} characters, not drawn; turn {turn}]"
         else:

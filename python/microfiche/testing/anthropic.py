@@ -152,8 +152,10 @@ def _shapes(messages: list[Any], version: tuple[int, int] | None) -> None:
             continue
         for place, block in enumerate(content):
             _block(block, role, f"messages.{at}.content.{place}")
-    first = messages[0]["role"]
-    need(first == "user", 'messages: first message must use the "user" role')
+    content = messages[0]["content"]
+    # "sent back first in `messages`, in place of the messages it summarizes" (types of anthropic 2.14)
+    sums_up = isinstance(content, list) and content and content[0]["type"] == "compaction"
+    need(sums_up or messages[0]["role"] == "user", 'messages: first message must use the "user" role')
     for at, message in enumerate(messages):
         if message["role"] == "system":
             after = messages[at + 1]["role"] if at < last else "assistant"

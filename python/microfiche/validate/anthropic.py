@@ -360,7 +360,9 @@ def _ends(draft: Draft) -> None:
     """The first message is the user's; the last one is not the assistant's where the model refuses that."""
     messages = draft.messages
     first = next((message for message in messages if message["role"] != "system"), None)
-    if first is not None and first["role"] == "assistant":
+    # A compaction is sent "first in `messages`, in place of the messages it summarizes".
+    sums_up = first is not None and [block["type"] for block in blocks(first)[:1]] == ["compaction"]
+    if first is not None and first["role"] == "assistant" and not sums_up:
         draft.fault(
             "first-message",
             first,
