@@ -306,7 +306,7 @@ def test_the_providers_own_compaction_is_carried(wire: str, at: int) -> None:
     """
     story = rounds(30, 2_500)
     native = story.native(wire)
-    older = json.loads(json.dumps(COMPACTIONS[wire]).replace("WERE-COUNTED", "OLDER"))
+    older = json.loads(json.dumps(COMPACTIONS[wire]).replace("WERE-COUNTED", "OLDER").replace("cmp_1", "cmp_0"))
     native[at:at] = [older, COMPACTIONS[wire]] if wire == "openai_responses" else [COMPACTIONS[wire]]
     assert mf.compact(native, model=MODELS[wire], budget=10**6, format=wire).messages is native
     for fit in contexts(native, wire):
