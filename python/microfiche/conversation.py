@@ -468,6 +468,8 @@ class Conversation:
             raise NoSuchEntry("no pass to undo", self.name, "compact first")
         newest = passes[-1]
         if entry is not None and entry != newest.id:
+            if entry not in {each.id for each in passes}:
+                raise BadInput(f"entry {entry} is no pass in force", self.name, f"the newest is {newest.id}")
             raise BadInput(f"entry {entry} is not the newest pass in force", self.name, f"undo {newest.id} first")
         return self.thread.append_event("undo", {}, about=newest.id)
 
@@ -489,7 +491,8 @@ class Conversation:
         """Let a pin go: an event. A question that was answered is closed so."""
         id = pin.entry if isinstance(pin, Pin) else pin
         if id not in self.state().pins:
-            raise NoSuchEntry(f"no pin {id} in force", self.name, "see pins()")
+            known = ", ".join(map(str, self.state().pins)) or "none"
+            raise NoSuchEntry(f"no pin {id} in force", self.name, f"there are {known}")
         return self.thread.append_event("unpin", {}, about=id)
 
     def pins(self, kind: str | None = None) -> list[Pin]:
@@ -511,6 +514,8 @@ class Conversation:
 
     def checkpoint(self, label: str) -> Label:
         """Name the turn boundary that the conversation stands on."""
+        if not label.strip():
+            raise BadInput("a checkpoint without a name", self.name, "give it one, to rewind to it by")
         return self.thread.label(label)
 
     def branch(self, entry: int | None) -> Entry:

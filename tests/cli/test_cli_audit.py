@@ -105,6 +105,7 @@ def test_the_report_in_html_runs_nothing_and_loads_nothing(run: Run, tmp_path: P
         chat.fail(RuntimeError(evil))
     assert run("audit", tmp_path / "evil.mf", "--html", tmp_path / "evil.html", "--view", "a b/<v>.html").code == 0
     html = (tmp_path / "evil.html").read_text("utf-8")
+    assert "<pre>microfiche verify evil.mf --head " in html
     assert "<script" not in html and "<img" not in html and "\u202e" not in html
     assert "default-src 'none'" in html and "script-src" not in html
     assert {each.partition("#")[0] for each in re.findall(r'href="([^"]*)"', html)} == {"", "a%20b/%3Cv%3E.html"}

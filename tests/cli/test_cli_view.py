@@ -48,6 +48,7 @@ def test_a_session_is_looked_at_and_left_as_it_is(run: Run, session: Path, tmp_p
     assert ran.code == 0, ran.err
     first = (tmp_path / "page.html").read_bytes()
     (conversation,) = data_of(tmp_path / "page.html")["conversations"]
+    assert data_of(tmp_path / "page.html")["record"]["verify"] == "", "there is no record to verify"
     assert conversation["name"] == session.stem and len(conversation["entries"]) > 1
     assert session.read_bytes() == before and [each.name for each in tmp_path.iterdir()] == ["page.html"]
     assert run("view", session, "--out", tmp_path / "page.html").code == 0
@@ -86,7 +87,8 @@ def test_a_head_that_was_kept_is_held_against_the_record(run: Run, work: Path, t
     size, root = run("verify", work).text.splitlines()[1].split()[1].split(":")
     held = run("view", work, "--out", tmp_path / "page.html", "--head", f"{size}:{root}", "--json")
     fits = data_of(tmp_path / "page.html")["record"]
-    assert json.loads(held.text)["sound"] and fits["sound"] and fits["heads"] == 2  # it, and the list beside the record
+    assert json.loads(held.text)["sound"] and fits["sound"]
+    assert fits["against"] == "the head of the list beside it fits, and 1 kept elsewhere"
     ran = run("view", work, "--out", tmp_path / "page.html", "--head", f"{size}:{'0' * 64}")
     assert ran.code == 3 and "NOT SOUND" in ran.err
     assert not data_of(tmp_path / "page.html")["record"]["sound"]

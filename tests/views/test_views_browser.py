@@ -452,6 +452,8 @@ def test_a_record_that_does_not_verify_says_so(browser: Any, tmp_path: Path) -> 
         address = written(record)
     for one in opened(browser, address):
         expect(one.locator("#verdict")).to_have_text("Record NOT sound")
+        expect(one.locator("#details")).not_to_contain_text("Every hash was made anew")
+        expect(one.locator("#details pre")).to_contain_text("microfiche verify work.mf --head ")
         expect(one.locator("#details .bad")).to_contain_text("NOT SOUND")
 
 

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+import shlex
 import shutil
 from collections.abc import Iterator
 from importlib.resources import files
@@ -20,6 +21,7 @@ from microfiche.conversation import Record
 from microfiche.views import browse as browsing
 from microfiche.views.browse import browse
 from microfiche.views.html import asset, document, escape, policy, view
+from microfiche.views.links import verify_command
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden" / "0.1.mf"
 
@@ -37,6 +39,12 @@ def names(record: Record) -> list[str]:
 def data_of(html: str) -> Any:
     (text,) = re.findall(r'<script type="application/json" id="record-data">(.*?)</script>', html, re.DOTALL)
     return json.loads(text)
+
+
+def test_the_command_that_verifies_is_for_a_shell() -> None:
+    said = verify_command("it's $HOME.mf", 3, "ab")
+    assert shlex.split(said) == ["microfiche", "verify", "it's $HOME.mf", "--head", "3:ab"]
+    assert shlex.split(verify_command("--head.mf", 3, "ab"))[2] == "./--head.mf"
 
 
 def test_the_page_holds_every_entry_and_every_page_of_the_record(record: Record) -> None:

@@ -99,7 +99,8 @@ class Audit:
         """What a pass took out of the context or reduced, with the originals."""
         found = self._entry(event)
         if found.kind not in PASSES:
-            raise BadInput(f"entry {found.id} is a {found.kind}", "removed", "name a compaction, undo or trim")
+            cure = "name a compaction, an undo or a trim"
+            raise BadInput(f"entry {found.id} is a {found.kind}, no pass", self.chat.name, cure)
         walk = self._state(found.id)
         if imported(found):
             gone = {each.key: each for each in walk.compacted() if each.event == found.id}
@@ -278,7 +279,8 @@ class Audit:
     def _entry(self, entry: int | Entry) -> Entry:
         found = self.chat.record.entry(entry.id if isinstance(entry, Entry) else entry)
         if found.conversation != self.chat.name:
-            raise NoSuchEntry(f"entry {found.id} is of conversation {found.conversation!r}", self.chat.name)
+            what = f"entry {found.id} is of conversation {found.conversation!r}"
+            raise NoSuchEntry(what, self.chat.name, "name that conversation")
         return found
 
     def _call(self, entry: int | Entry, known: Mapping[int, Entry] | None = None) -> Call:

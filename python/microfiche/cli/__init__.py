@@ -7,6 +7,7 @@ error: what, where, and what to do about it.
 from __future__ import annotations
 
 import io
+import re
 import sys
 from importlib import import_module
 from typing import Any
@@ -106,11 +107,28 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except BrokenPipeError:
             raise  # the reader of our output has gone: click ends quietly
+        except click.UsageError as error:
+            if meant := _meant(error):
+                raise click.UsageError(f"{error.message}; {meant}", error.ctx) from error
+            raise
         except MicroficheError as error:
             raise _Failure(str(error)) from error
         except OSError as error:
             where = f"{error.filename}: " if error.filename is not None else ""
             raise _Failure(f"{where}{error.strerror or error}") from error
+
+
+def _meant(error: click.UsageError) -> str:
+    """What a word that stands where no argument is due was meant as, if it is a value of an option."""
+    found = re.fullmatch(r"Got unexpected extra arguments? \((.*)\)", error.message)
+    if found is None or error.ctx is None:
+        return ""
+    for option in error.ctx.command.params:
+        if isinstance(option, click.Option) and isinstance(option.type, click.Choice):
+            known = [word for word in found[1].split() if word in option.type.choices]
+            if known:
+                return f"{option.opts[0]} takes one of them" if len(known) > 1 else f"say {option.opts[0]} {known[0]}"
+    return ""
 
 
 _EXAMPLES = examples(

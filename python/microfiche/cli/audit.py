@@ -12,6 +12,7 @@ from microfiche.views.links import links_of
 from microfiche.views.report_page import report_html
 
 from .files import Target, examples, plain, read_bytes, write_one, wrote
+from .options import Count
 from .progress import working
 from .record import emit, head_option, heads_option, json_option, name_option, opened, picked, record_argument
 
@@ -22,7 +23,7 @@ from .record import emit, head_option, heads_option, json_option, name_option, o
     )
 )
 @record_argument
-@click.option("--at", type=click.IntRange(1), metavar="ENTRY", help="Also what the call behind this entry saw.")
+@click.option("--at", type=Count(1), metavar="ENTRY", help="Also what the call behind this entry saw.")
 @click.option("--html", type=Target(), metavar="FILE", help="Write the report as one HTML file, and print nothing.")
 @click.option("--view", "page", metavar="FILE", help="The page to lead to.  [default: RECORD's name with .html]")
 @head_option
@@ -59,7 +60,7 @@ def audit(
             report = audit_of(chat).report(at, head, heads)
         link = links_of(held, page or "")
     if html is not None:
-        write_one(html, report_html(report, link).encode("utf-8"))
+        write_one(html, report_html(report, link, record.name).encode("utf-8"))
         wrote(html)
     elif as_json:
         emit(report.to_dict())

@@ -14,7 +14,7 @@ from microfiche.pages.render import Cell, Lines
 from microfiche.reading import ocr
 
 from .files import examples, name_of, plain, print_table, read_bytes, table
-from .options import inks, sizes
+from .options import Count, Share, inks, sizes
 
 _READERS = "rapidocr"
 
@@ -31,12 +31,12 @@ _READERS = "rapidocr"
 @click.option("--cell", "cells", multiple=True, metavar="WxH", callback=sizes, help="Pixels of a character; several.")
 @click.option("--ink", "inks", multiple=True, type=inks, help="Several.  [default: grey]")
 @click.option("--lines", "layouts", multiple=True, type=click.Choice(get_args(Lines)), help="density.  [default: both]")
-@click.option("--characters", type=click.IntRange(1), help="density: of each kind of text at most so many.")
-@click.option("--scale", "scales", multiple=True, type=click.FloatRange(0.1, 4), help="reading.  [default: 1 and 0.75]")
+@click.option("--characters", type=Count(1), help="density: of each kind of text at most so many.")
+@click.option("--scale", "scales", multiple=True, type=Share(0.1, 4), help="reading.  [default: 1 and 0.75]")
 @click.option(
     "--reader", metavar="CMD", help="reading: a program that prints what a PNG file says.  [default: rapidocr]"
 )
-@click.option("--count", type=click.IntRange(1), default=40, show_default=True, help="reading: lines of each kind.")
+@click.option("--count", type=Count(1), default=40, show_default=True, help="reading: lines of each kind.")
 @click.option("--seed", type=int, default=1, show_default=True, help="What made texts are made from.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def bench(what: str, sessions: tuple[Path, ...], as_json: bool, **options: Any) -> None:

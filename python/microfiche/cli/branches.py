@@ -14,6 +14,7 @@ from microfiche.conversation import PIN_KINDS
 from microfiche.views.thread import marker
 
 from .files import examples, plain
+from .options import Count
 from .receipt import plural
 from .record import emit, fitted, json_option, name_option, opened, picked, record_argument, room, wait_option
 
@@ -31,7 +32,7 @@ def _place(entry: int | None) -> str:
 
 @click.command(epilog=examples("microfiche branch work.mf 120"))
 @record_argument
-@click.argument("entry", type=click.IntRange(0))
+@click.argument("entry", type=Count(0))
 @name_option
 @wait_option
 @json_option
@@ -53,7 +54,7 @@ def branch(record: Path, entry: int, name: str | None, as_json: bool) -> None:
 @record_argument
 @click.argument("new")
 @name_option
-@click.option("--at", type=click.IntRange(1), metavar="ENTRY", help="Fork there.  [default: the tip]")
+@click.option("--at", type=Count(1), metavar="ENTRY", help="Fork there.  [default: the tip]")
 @wait_option
 @json_option
 def fork(record: Path, new: str, name: str | None, at: int | None, as_json: bool) -> None:
@@ -94,9 +95,7 @@ def checkpoint(record: Path, label: str, name: str | None, as_json: bool) -> Non
 @click.argument("label")
 @name_option
 @click.option("--report", metavar="TEXT", help="What was learnt on the stretch that is left: the next message there.")
-@click.option(
-    "--planned-on", type=click.IntRange(1), metavar="ENTRY", help="Refuse if the tip is another entry by now."
-)
+@click.option("--planned-on", type=Count(1), metavar="ENTRY", help="Refuse if the tip is another entry by now.")
 @wait_option
 @json_option
 def rewind(
@@ -117,7 +116,7 @@ def rewind(
 
 @click.command(epilog=examples("microfiche undo work.mf", "microfiche undo work.mf 130"))
 @record_argument
-@click.argument("event", type=click.IntRange(1), required=False)
+@click.argument("event", type=Count(1), required=False)
 @name_option
 @wait_option
 @json_option
@@ -158,7 +157,7 @@ def pin(record: Path, text: str, name: str | None, kind: str, as_json: bool) -> 
 
 @click.command(epilog=examples("microfiche unpin work.mf 130"))
 @record_argument
-@click.argument("entry", metavar="PIN", type=click.IntRange(1))
+@click.argument("entry", metavar="PIN", type=Count(1))
 @name_option
 @wait_option
 @json_option

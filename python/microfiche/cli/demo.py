@@ -94,7 +94,7 @@ def _made(folder: Path) -> dict[str, Any]:
         texts = {
             "session.json": json.dumps(export_messages(chat)[0], indent=1) + "\n",
             f"{story.NAME}.html": view(browse(record, names, record_name=_RECORD)),
-            "report.html": report_html(audit_of(chat).report(last), link),
+            "report.html": report_html(audit_of(chat).report(last), link, _RECORD),
             "slides.html": project(chat, "slides"),
             "notebook.ipynb": project(chat, "notebook"),
             "thread.md": project(chat, "thread", as_markdown=True),

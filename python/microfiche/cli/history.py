@@ -24,6 +24,7 @@ from microfiche.views.tree import stretches
 from microfiche.views.tree import tree as tree_data
 
 from .files import STDIN, examples, name_of, plain, read_bytes
+from .options import Count
 from .progress import working
 from .receipt import plural
 from .record import (
@@ -129,7 +130,7 @@ def _whole(source: bytes, record: Path, as_json: bool) -> None:
 @click.command(epilog=examples("microfiche log work.mf --last 20", "microfiche log work.mf --all --json"))
 @record_argument
 @name_option
-@click.option("--last", type=click.IntRange(1), metavar="N", help="The newest N lines only.")
+@click.option("--last", type=Count(1), metavar="N", help="The newest N lines only.")
 @click.option("--all", "everything", is_flag=True, help="Every entry in order of writing, of all branches.")
 @json_option
 def log(record: Path, name: str | None, last: int | None, everything: bool, as_json: bool) -> None:
@@ -169,8 +170,8 @@ def _line(entry: Entry, front: str) -> str:
 
 @click.command(epilog=examples("microfiche show work.mf 12", "microfiche show work.mf --removed 130"))
 @record_argument
-@click.argument("turn", type=click.IntRange(0), required=False)
-@click.option("--removed", type=click.IntRange(1), metavar="EVENT", help="What the pass of this entry took away.")
+@click.argument("turn", type=Count(0), required=False)
+@click.option("--removed", type=Count(1), metavar="EVENT", help="What the pass of this entry took away.")
 @name_option
 @json_option
 def show(record: Path, turn: int | None, removed: int | None, name: str | None, as_json: bool) -> None:
@@ -246,8 +247,8 @@ def lines(text: str) -> str:
 @record_argument
 @click.argument("text")
 @name_option
-@click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="So many at most.")
-@click.option("--skip", type=click.IntRange(0), default=0, help="Leave out so many of the newest.")
+@click.option("--limit", type=Count(1, 10_000), default=20, show_default=True, help="So many at most.")
+@click.option("--skip", type=Count(0), default=0, help="Leave out so many of the newest.")
 @json_option
 def search(record: Path, text: str, name: str | None, limit: int, skip: int, as_json: bool) -> None:
     """Find turns that hold the words of TEXT one behind the other, newest first.
@@ -255,6 +256,8 @@ def search(record: Path, text: str, name: str | None, limit: int, skip: int, as_
     Case and accents do not count; the last word may be the beginning of one. Without --name every
     conversation is searched.
     """
+    if not any(map(str.isalnum, text)):
+        raise click.UsageError("TEXT has neither a letter nor a figure to look for")
     with opened(record) as held:
         chat = picked(held, name) if name is not None else None
         hits = held.search(text, chat.name if chat is not None else None, limit, skip)

@@ -14,6 +14,18 @@ from microfiche.pages.render import Ink, Level
 from .files import plain
 
 
+class Count(click.IntRange):
+    """A whole number within bounds."""
+
+    name = "number"
+
+
+class Share(click.FloatRange):
+    """A number within bounds, with a fraction."""
+
+    name = "number"
+
+
 def size(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, int] | None:
     """The callback of an option that takes ``WxH`` in pixels."""
     if value is None:

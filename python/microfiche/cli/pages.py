@@ -17,7 +17,7 @@ from microfiche.pages.render import OWN_CHUNK, Cell, Ink, Level, Lines, Page, Se
 from microfiche.pages.render import render as draw_text
 
 from .files import STDIN, Target, examples, name_of, plain, read_bytes, write_all, write_one
-from .options import fidelity_option, font_option, inks, level_option, size, vision_option
+from .options import Count, fidelity_option, font_option, inks, level_option, size, vision_option
 
 # A text chunk that every page of ours has behind its header.
 
@@ -44,8 +44,8 @@ from .options import fidelity_option, font_option, inks, level_option, size, vis
 )
 @fidelity_option
 @level_option
-@click.option("--width", type=click.IntRange(1, 16_384), help="Pixels of a page.  [default: the model's, else 1568]")
-@click.option("--height", type=click.IntRange(1, 16_384), help="Pixels of a page.  [default: the model's, else 784]")
+@click.option("--width", type=Count(1, 16_384), help="Pixels of a page.  [default: the model's, else 1568]")
+@click.option("--height", type=Count(1, 16_384), help="Pixels of a page.  [default: the model's, else 784]")
 @vision_option
 @font_option
 @click.option("--json", "as_json", is_flag=True, help="Print what was drawn as JSON.")

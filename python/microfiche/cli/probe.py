@@ -19,7 +19,7 @@ from microfiche.reading import senders
 from microfiche.reading.score import Tally, interval
 
 from .files import Target, examples, plain, print_table, table
-from .options import inks, sizes
+from .options import Count, inks, sizes
 
 
 @click.command(epilog=examples("microfiche probe --model claude-opus-5 --dry-run"))
@@ -28,13 +28,13 @@ from .options import inks, sizes
 )
 @click.option("--cell", "cells", multiple=True, metavar="WxH", callback=sizes, help="Pixels of a character; several.")
 @click.option("--ink", type=inks, default="grey", show_default=True, help="Ink of the pages.")
-@click.option("--pages", type=click.IntRange(1, 99), default=probing.PAGES, show_default=True, help="Pages a cell.")
+@click.option("--pages", type=Count(1, 99), default=probing.PAGES, show_default=True, help="Pages a cell.")
 @click.option("--seed", type=int, default=1, show_default=True, help="What the pages are made from.")
 @click.option(
     "--format", "wire", type=click.Choice(formats.WIRES), help="The client to send by.  [default: the model's]"
 )
 @click.option("--base-url", metavar="URL", help="Another address than the provider's.")
-@click.option("--max-tokens", type=click.IntRange(1), default=16_000, show_default=True, help="The longest answer.")
+@click.option("--max-tokens", type=Count(1), default=16_000, show_default=True, help="The longest answer.")
 @click.option("--reader", metavar="CMD", help="A program that reads in the model's place.")
 @click.option(
     "--out", type=Target(), metavar="DIR", help="Keep pages, questions and answers there, and go on from them."

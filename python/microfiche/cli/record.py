@@ -18,12 +18,13 @@ from rich.cells import cell_len, set_cell_size
 
 from microfiche import formats
 from microfiche.conversation import Conversation, Record
-from microfiche.errors import BadInput
+from microfiche.errors import BadInput, NotARecord
 from microfiche.record import Head
 from microfiche.record.sqlite import is_database
 from microfiche.transfer import import_history
 
 from .files import STDIN, name_of, plain, read_bytes
+from .options import Share
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -50,7 +51,7 @@ name_option = click.option("--name", metavar="NAME", help="The conversation.  [d
 _WAIT = "microfiche.wait"
 wait_option = click.option(
     "--wait",
-    type=click.FloatRange(0, 86_400),
+    type=Share(0, 86_400),
     default=10.0,
     show_default=True,
     metavar="SECONDS",
@@ -77,6 +78,10 @@ def opened(path: Path, write: bool = False) -> Record:
     """The record of a file, which has to be there."""
     if not path.exists():
         raise BadInput("there is no such file", str(path), "check the name, or import a session into it first")
+    if path.is_dir():
+        raise BadInput("a folder", str(path), "name the record in it")
+    if path.is_file() and not is_record(path):
+        raise NotARecord("not a record", str(path), "name one, or import this into one if it is a session")
     return Record.open(path, create=False, read_only=not write, wait=waiting())
 
 

@@ -18,6 +18,7 @@ from microfiche.refusal import Refusal, refusal
 
 from .contexts import deliver
 from .files import STDIN, Target, examples, name_of, read_bytes
+from .options import Count
 from .passes import Asked, asking, system_of, title_of, tools_of
 from .progress import working
 from .receipt import plural
@@ -36,7 +37,7 @@ _EXAMPLE = "microfiche recover request.json --error @refusal.json --model claude
     help="What the provider answered: the text or JSON of its error, or @FILE to read it.  "
     "[default: too large, no more known]",
 )
-@click.option("--status", type=click.IntRange(100, 599), metavar="N", help="The HTTP status of the refusal.")
+@click.option("--status", type=Count(100, 599), metavar="N", help="The HTTP status of the refusal.")
 @click.option("--again", is_flag=True, help="This is the second refusal in a row.")
 @asking
 @click.option("--out", type=Target(), metavar="DIR", help="Where the context goes, as for compact.")

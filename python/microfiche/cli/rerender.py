@@ -22,7 +22,7 @@ from microfiche.models import Fidelity
 from microfiche.pages.render import Level
 
 from .files import Target, examples, plain
-from .options import fidelity_option, font_option, level_option, vision_option
+from .options import Count, fidelity_option, font_option, level_option, vision_option
 from .receipt import plural
 
 _EXAMPLE = "microfiche rerender archive/ work.mf --model claude-opus-5 --out pages/"
@@ -41,9 +41,7 @@ _EXAMPLE = "microfiche rerender archive/ work.mf --model claude-opus-5 --out pag
     type=click.Choice(MANIFESTS),
     help="What the list of pages is.  [default: parquet where PyArrow is installed, else jsonl]",
 )
-@click.option(
-    "--jobs", type=click.IntRange(1, 512), metavar="N", help="Processes that draw.  [default: one for each core]"
-)
+@click.option("--jobs", type=Count(1, 512), metavar="N", help="Processes that draw.  [default: one for each core]")
 @click.option("--json", "as_json", is_flag=True, help="Print what was drawn as JSON.")
 @click.pass_context
 def rerender(

@@ -16,6 +16,7 @@ from microfiche.views.browse import browse
 from microfiche.views.html import MARK, view
 
 from .files import STDIN, Target, examples, name_of, plain, read_bytes, write_one
+from .options import Count
 from .progress import working
 from .receipt import plural
 from .record import emit, head_option, heads_option, json_option, looked_at, picked
@@ -27,11 +28,11 @@ from .record import emit, head_option, heads_option, json_option, looked_at, pic
 @click.argument("record", type=click.Path(path_type=Path, allow_dash=True))
 @click.option("--out", type=Target(), metavar="FILE", help="The file to write.  [default: RECORD's name with .html]")
 @click.option("--serve", is_flag=True, help="Write no file: serve the page to this machine's browser until Ctrl-C.")
-@click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="With --serve.  [default: a free one]")
+@click.option("--port", type=Count(0, 65535), metavar="N", help="With --serve.  [default: a free one]")
 @click.option("--name", metavar="NAME", help="One conversation only.  [default: all of the record]")
 @click.option(
     "--prove",
-    type=click.IntRange(0),
+    type=Count(0),
     default=100,
     show_default=True,
     metavar="N",

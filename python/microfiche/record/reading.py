@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from microfiche.errors import Damaged
+from microfiche.errors import Damaged, NoSuchEntry
 
 from . import sqlite
 from .entries import Entry, leaf_data, unpack
@@ -14,6 +14,11 @@ from .merkle import HASH, leaf_hash
 
 Row = tuple[Any, ...]
 """The columns of :data:`sqlite.COLUMNS`."""
+
+
+def no_entry(id: int, last: int, where: str) -> NoSuchEntry:
+    """The error for an entry that is not there; ``last`` is the newest that is."""
+    return NoSuchEntry(f"no entry {id}", where, f"entries go from 1 to {last}" if last else "nothing is written yet")
 
 
 def nodes_of(db: sqlite3.Connection) -> Callable[[int, int], bytes]:

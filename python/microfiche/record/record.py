@@ -18,7 +18,7 @@ from microfiche.errors import Damaged, NoSuchEntry, ReadOnly, RecordError, Stora
 from . import sqlite
 from .entries import Draft, Entry, words
 from .merkle import Frontier, check_growth, check_inclusion, growth_path, inclusion_path
-from .reading import blobs_of, entries_of, nodes_of, rows_of
+from .reading import blobs_of, entries_of, no_entry, nodes_of, rows_of
 from .tree import Standing, Thread
 from .verify import Verdict, verify
 from .writing import Commit, Writer, follow_calls, searchable
@@ -209,7 +209,8 @@ class Record:
         with self._reading() as db:
             row = db.execute(f"SELECT {sqlite.COLUMNS} FROM entries WHERE id = ?", (id,)).fetchone()
             if row is None:
-                raise NoSuchEntry(f"no entry {id}", str(self.path), "entries count from 1 to the size of the head")
+                (last,) = db.execute("SELECT coalesce(max(id), 0) FROM entries").fetchone()
+                raise no_entry(id, last, str(self.path))
             return entries_of(db, [row])[0]
 
     def entries(

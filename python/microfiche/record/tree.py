@@ -14,7 +14,7 @@ from microfiche.messages import Message, ToolCall
 
 from . import sqlite
 from .entries import PATH_KINDS, SIDE_KINDS, SPEAKING, Draft, Entry, OpenCalls, Ref, renumber, words
-from .reading import entries_of, rows_of
+from .reading import entries_of, no_entry, rows_of
 
 if TYPE_CHECKING:
     from .record import Hit, Record
@@ -226,7 +226,7 @@ class Thread:
             turn = _turn_of(db, tip)
             for draft, still_open in zip(drafts, open_after, strict=True):
                 if isinstance(draft.about, int) and not 0 < draft.about < writer.next:
-                    raise NoSuchEntry(f"no entry {draft.about}", self.name, "name an entry that is written")
+                    raise no_entry(draft.about, writer.next - 1, self.name)
                 if draft.kind in PATH_KINDS:
                     if draft.message is not None and draft.message.role in ("user", "assistant"):
                         turns = turn = turns + 1
@@ -453,7 +453,7 @@ def _demand(db: sqlite3.Connection, id: int, name: str) -> tuple[Tip, int]:
     sql = "SELECT parent, open FROM entries WHERE id = ? AND conversation = ? AND turn IS NOT NULL"
     row: tuple[Tip, int] | None = db.execute(sql, (id, name)).fetchone()
     if row is None:
-        raise NoSuchEntry(f"no path entry {id}", name, "name an entry of a path of this conversation")
+        raise NoSuchEntry(f"no path entry {id}", name, "name an entry that the log or the tree lists")
     return row
 
 

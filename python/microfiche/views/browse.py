@@ -24,6 +24,7 @@ from microfiche.pages.render import Page, bars_on
 from microfiche.path import Sheet
 from microfiche.record import Entry, Record, Ref, Verdict
 
+from .links import verify_command
 from .thread import marker, part_data, when
 from .tree import tree
 
@@ -68,7 +69,9 @@ def browse(
 
 
 def _record(record: Record, verdict: Verdict, name: str) -> dict[str, Any]:
-    told = {"name": name, "sound": verdict.sound, "against": verdict.against, "where": verdict.where}
+    # A session's record is gone with the command.
+    command = verify_command(name, verdict.size, verdict.root) if name == record.path.name else ""
+    told = {"name": name, "verify": command, "sound": verdict.sound, "against": verdict.against, "where": verdict.where}
     return told | {"size": verdict.size, "root": verdict.root, "reason": verdict.reason, "entry": verdict.entry}
 
 

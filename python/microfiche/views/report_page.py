@@ -12,7 +12,7 @@ from microfiche.pages.guide import spans
 from microfiche.path import Sheet
 
 from .html import asset, document, escape
-from .links import Link
+from .links import Link, verify_command
 
 _HEADINGS = {
     "record": "Does the record verify?",
@@ -36,15 +36,15 @@ _FORMS = {
 """Forms as they stand in a table."""
 
 
-def report_html(report: Report, link: Link) -> str:
-    """The report as HTML; ``link`` leads from each entry to the page that ``view`` writes."""
+def report_html(report: Report, link: Link, record: str) -> str:
+    """The report as HTML; ``link`` leads from each entry to the page that ``view`` writes, ``record`` is the file."""
     style = asset("colours.css") + asset("report.css")
-    return document(f"Report on {report.conversation}", "\n".join(_Teller(report, link).body()), style)
+    return document(f"Report on {report.conversation}", "\n".join(_Teller(report, link, record).body()), style)
 
 
 class _Teller:
-    def __init__(self, report: Report, link: Link) -> None:
-        self.report, self.link = report, link
+    def __init__(self, report: Report, link: Link, record: str) -> None:
+        self.report, self.link, self.record = report, link, record
         self.turns = {turn.number: turn.entry for turn in report.turns}
 
     def body(self) -> Iterator[str]:
@@ -79,7 +79,7 @@ class _Teller:
         tone = "good" if report.sound else "bad"
         yield f'<p class="{tone}"><strong>{escape(_sentence(report.verdict))}</strong></p>'
         yield _facts(("Entries", f"{report.head.size:,}"), ("Root", f"<code>{report.head.root}</code>"))
-        command = f"microfiche verify RECORD --head {report.head.size}:{report.head.root}"
+        command = escape(verify_command(self.record, report.head.size, report.head.root))
         yield f"<p>That was so when this was written. To hold the file as it is now against it:</p><pre>{command}</pre>"
 
     def _saw(self) -> Iterator[str]:

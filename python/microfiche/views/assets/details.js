@@ -255,6 +255,16 @@ class Details {
 
   // The record
 
+  held(told) {
+    if (!told.verify)
+      return [el("p", {}, "The record was made for this page, of a session file, and proves nothing of that. To keep one:"),
+        el("pre", { class: "block code" }, "microfiche import SESSION RECORD")];
+    const against = `Every hash was made anew; ${told.against}. A record that was rewritten together with the list beside it shows only against a head kept elsewhere.`;
+    return [...(told.sound ? [el("p", {}, against)] : []),
+      el("p", {}, "That was so when this page was written. To check the file as it is now against a head that you keep:"),
+      el("pre", { class: "block code" }, told.verify)];
+  }
+
   record() {
     const told = this.view.record;
     const state = told.sound ? el("p", { class: "good" }, `Sound: all ${number(told.size)} entries are what was written.`)
@@ -262,9 +272,7 @@ class Details {
     this.box.replaceChildren(el("h2", { tabindex: -1 }, "Does the record verify?"), state,
       this.facts([["File", told.name], ["Entries", number(told.size)], ["Root", el("code", {}, told.root)],
         ["Made by", this.view.by]]),
-      ...(told.sound ? [el("p", {}, `Every hash was made anew; ${told.against}. A record that was rewritten together with the list beside it shows only against a head kept elsewhere.`)] : []),
-      el("p", {}, "That was so when this page was written. To check the file as it is now against a head that you keep:"),
-      el("pre", { class: "block code" }, `microfiche verify ${told.name} --head ${told.size}:${told.root}`));
+      ...this.held(told));
     this.box.scrollTop = 0;
   }
 }
