@@ -463,8 +463,22 @@ async def raising_later(request: SummaryRequest) -> str:
     raise ConnectionError
 
 
+def cancelled(request: SummaryRequest) -> str:
+    raise asyncio.CancelledError
+
+
+async def cancelled_later(request: SummaryRequest) -> str:
+    raise asyncio.CancelledError
+
+
 @pytest.mark.parametrize(
-    ("summarizer", "why"), [(raising, "TimeoutError: no answer in 30 s"), (raising_later, "ConnectionError")]
+    ("summarizer", "why"),
+    [
+        (raising, "TimeoutError: no answer in 30 s"),
+        (raising_later, "ConnectionError"),
+        (cancelled, "CancelledError"),
+        (cancelled_later, "CancelledError"),
+    ],
 )
 def test_what_a_summariser_raises_is_a_failure_and_asked_once(summarizer: Any, why: str) -> None:
     writer = Writer(summarizer, 4, 20_000)
@@ -479,8 +493,12 @@ def test_an_interrupt_is_not_swallowed() -> None:
     def interrupted(request: SummaryRequest) -> str:
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        Writer(interrupted, 4, 20_000).write(spoken(3), 800)
+    async def interrupted_later(request: SummaryRequest) -> str:
+        raise KeyboardInterrupt
+
+    for summarizer in (interrupted, interrupted_later):
+        with pytest.raises(KeyboardInterrupt):
+            Writer(summarizer, 4, 20_000).write(spoken(3), 800)
 
 
 def test_one_bad_answer_of_several_is_no_summary() -> None:

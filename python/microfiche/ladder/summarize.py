@@ -466,11 +466,20 @@ class Writer:
         self.calls += 1
         try:
             return self._summarizer(request)
-        except Exception as exc:
-            raise _raised(exc) from exc
+        except BaseException as exc:
+            if isinstance(exc, Exception) or _cancelled(exc):
+                raise _raised(exc) from exc
+            raise
 
 
-def _raised(exc: Exception) -> Failed:
+def _cancelled(exc: BaseException) -> bool:
+    """Whether what was awaited was cancelled; no interrupt, and no failure to Python's mind."""
+    import asyncio
+
+    return isinstance(exc, asyncio.CancelledError)
+
+
+def _raised(exc: BaseException) -> Failed:
     return Failed(f"{type(exc).__name__}: {exc}" if str(exc) else type(exc).__name__)
 
 
@@ -488,7 +497,10 @@ def _run(work: Callable[[Awaitable[str]], Coroutine[Any, Any, list[Answer]]], be
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(work(begun))
+        try:
+            return asyncio.run(work(begun))
+        except asyncio.CancelledError as exc:  # the loop is ours: it was cancelled from within
+            raise _raised(exc) from exc
     if inspect.iscoroutine(begun):
         begun.close()
     raise BadInput(
