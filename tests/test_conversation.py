@@ -224,6 +224,49 @@ def test_a_compaction_records_what_changed_not_the_history(chat: Conversation) -
     assert len(str(written)) < 0.1 * len(str([chat.recall(turn) for turn in range(1, 40)]))
 
 
+@pytest.mark.parametrize("what", ["move", "append", "rewind"])
+def test_a_pass_is_recorded_on_the_path_that_it_was_made_of_or_not_at_all(record: Record, what: str) -> None:
+    """Kind: a pass prepared on one branch and written on another, which no context could be made of any more."""
+    chat = record.conversation("slow")
+    grown(chat, 60)
+    early = list(chat.thread.path(chat.tip))[4]
+    assert early.message is not None
+    chat.branch(early.id)
+    chat.checkpoint("early")
+    chat.branch(max(entry.id for entry in record.entries(kind="message")))
+
+    def meanwhile(request: Any) -> str:
+        if what == "move":
+            chat.branch(early.id)
+        elif what == "rewind":
+            chat.rewind("early", "It was the other pump.")
+        else:
+            chat.append(opening("One more thing."))
+        return f"- fact: it was summed up (turn {request.turns[0]})"
+
+    policy = mf.Policy(rungs=("summary", "omit"))
+    with pytest.raises(mf.Conflict):
+        chat.context(model=MODEL, budget=12_000, policy=policy, summarize=meanwhile)
+    assert not chat.state().compactions
+    assert record.verify()
+    fit = chat.context(model=MODEL, budget=12_000)
+    assert not mf.validate(fit.request)
+    assert what != "append" or "One more thing." in str(fit.messages)
+
+
+def test_a_pass_by_hand_that_does_nothing_records_nothing(chat: Conversation) -> None:
+    """Kind: told that nothing was compacted, and the plan before was gone: a larger budget makes a new one."""
+    grown(chat, 40)
+    small = chat.context(model=MODEL, budget=20_000)
+    assert small.plan
+    tip, entries = chat.tip, len(list(chat.record.entries()))
+    for what in ("elide", "images", "reasoning", None):
+        with pytest.raises(mf.NothingToCompact):
+            chat.shake(what, model=MODEL)
+    assert (chat.tip, len(list(chat.record.entries()))) == (tip, entries)
+    assert chat.context(model=MODEL, budget=20_000).digest == small.digest
+
+
 def test_undo_gives_the_turns_back_and_later_passes_spare_them(chat: Conversation) -> None:
     grown(chat, 24)
     before = chat.context(model=MODEL, budget=200_000).digest

@@ -206,6 +206,9 @@ class Conversation:
 
         ``pending`` are native messages that will be sent and are not appended yet; the other options
         are those of :func:`microfiche.compact`.
+
+        :class:`~microfiche.errors.Conflict` if the tip moved while a pass was made: it is of another path, and nothing
+        of it is recorded. Ask again.
         """
         with self._alone():
             return self._context(model, options, "threshold")
@@ -218,14 +221,20 @@ class Conversation:
         return self._taken(self._projected(model, options, force), why)
 
     def _taken(self, made: Context, why: str) -> Context:
-        """The context with its pass on the path, if it has a new plan."""
-        before = self.state()
-        for rung in made.receipt.rungs:
-            if rung.reason.startswith(_SUMMARY_FAILED):
-                self.thread.side("failure", self.tip, {"error": "summary", "what": rung.reason})
+        """The context with its pass on the path, if it has a new plan.
+
+        :class:`~microfiche.errors.Conflict` if the tip has moved since: the plan is one of another path.
+        """
+        before = self.state(made.entry)
+        self._failed_summary(made)
         if (made.plan or before.plan) and made.plan != before.plan:
             return replace(made, entry=self._record(before, made, why).id)
         return made
+
+    def _failed_summary(self, made: Context) -> None:
+        for rung in made.receipt.rungs:
+            if rung.reason.startswith(_SUMMARY_FAILED):
+                self.thread.side("failure", self.tip, {"error": "summary", "what": rung.reason})
 
     def _projected(self, model: str, options: Options, force: bool) -> Context:
         learnt = self.learnt(models.find(model).id)
@@ -332,7 +341,7 @@ class Conversation:
         }
         if made.asked["pending"] is not None:
             payload["pending"] = made.asked["pending"]
-        return self.thread.append_event("compaction", payload)
+        return self.thread.append_event("compaction", payload, expect_tip=made.entry)
 
     def learnt(self, model: str) -> Learnt:
         """What refusals of this model taught here."""
@@ -447,10 +456,11 @@ class Conversation:
             return self._by_hand(model, options, f"shake {' '.join(rungs)}")
 
     def _by_hand(self, model: str, options: Options, why: str) -> Context:
-        before = self.state().plan
-        made = self._context(model, options, why, force=True)
+        made = self._projected(model, options, force=True)
+        before = self.state(made.entry).plan
         if made.plan and made.plan != before:
-            return made
+            return self._taken(made, why)
+        self._failed_summary(made)
         allowed = (options.get("policy") or Policy()).rungs
         reasons = {rung.reason for rung in made.receipt.rungs if rung.reason}
         words = ("would_grow", "does_not_pay", "no_vision")
@@ -463,7 +473,8 @@ class Conversation:
 
     def undo(self, entry: int | None = None) -> Entry:
         """Take back the newest pass in force: an event; later passes leave its span alone while they can."""
-        passes = self.state().compactions
+        tip = self.tip
+        passes = self.state(tip).compactions
         if not passes:
             raise NoSuchEntry("no pass to undo", self.name, "compact first")
         newest = passes[-1]
@@ -471,7 +482,7 @@ class Conversation:
             if entry not in {each.id for each in passes}:
                 raise BadInput(f"entry {entry} is no pass in force", self.name, f"the newest is {newest.id}")
             raise BadInput(f"entry {entry} is not the newest pass in force", self.name, f"undo {newest.id} first")
-        return self.thread.append_event("undo", {}, about=newest.id)
+        return self.thread.append_event("undo", {}, about=newest.id, expect_tip=tip)
 
     # Pins and claims
 
@@ -574,18 +585,20 @@ class Conversation:
                 raise NothingLoaded("the conversation holds no message", self.name, "append or import first")
             before = self.state().plan.omitted
             made = self._context(model, options, "resume")
+            tip = made.entry
             for first, last in made.plan.omitted:
                 if (first, last) not in before:
-                    self._trim(first, last)
+                    tip = self._trim(first, last, tip)
             return made
 
-    def _trim(self, first: int, last: int) -> None:
+    def _trim(self, first: int, last: int, tip: int | None) -> int:
+        """Put a trim on the path that ends with ``tip``; the entry of it."""
         entries = {entry.id for entry, _ in self.state().messages if first <= (entry.turn or 0) <= last}
         drafts: list[Draft] = [Draft("trim", {"first": first, "last": last})]
         for label in self.thread.labels().values():
             if label.entry in entries:
                 drafts.append(Draft("label_loss", {"name": label.name, "entry": label.entry}, label.id))
-        self.thread.commit(drafts)
+        return self.thread.commit(drafts, expect_tip=tip)[0].id
 
     def retry(self) -> Context:
         """The context of the failed attempt, to send again.
