@@ -9,6 +9,7 @@ from typing import Any
 import builders
 import microfiche as mf
 import pytest
+from microfiche.testing import Judge
 
 BUDGETS = dict.fromkeys(builders.WIRES, 22_000)
 MODELS = {
@@ -92,6 +93,32 @@ def same_prefix(plan: mf.Plan, fit: mf.Context, before: list[str], lines: list[s
     if shown:
         end = base64.b64encode(fit.pages[shown - 1].png).decode()
         assert old[: old.index(end)] == new[: new.index(end)]
+
+
+@pytest.mark.parametrize("ttl", [None, "1h"])
+@pytest.mark.parametrize("beside", [0, 1, 3, 4])
+@pytest.mark.parametrize("whole", [False, True])
+def test_our_mark_and_the_callers_are_an_order_that_is_accepted(ttl: str | None, beside: int, whole: bool) -> None:
+    """Kind: a mark of five minutes put before the caller's of an hour, and every request refused from then on.
+
+    Four marks in the system prompt and the tools leave no place: the earliest makes room, and stays with the caller.
+    """
+    mark = {"type": "ephemeral"} | ({"ttl": ttl} if ttl else {})
+    messages = builders.growing(2, 40).native("anthropic")
+    messages[-1] = {**messages[-1], "content": [*messages[-1]["content"][:-1], {**messages[-1]["content"][-1]}]}
+    messages[-1]["content"][-1]["cache_control"] = mark
+    system = [{"type": "text", "text": f"Rule {at}.", "cache_control": mark} for at in range(beside)] or "Be brief."
+    tools = [{"name": name, "input_schema": {"type": "object"}} for name in ("read_file", "run", "screenshot")]
+    body = {"model": "claude-opus-5", "max_tokens": 900, "system": system, "tools": tools, "messages": messages}
+    body |= {"cache_control": mark} if whole else {}
+    before = json.dumps(body)
+    fit = mf.compact(body, model="claude-opus-5", budget=20_000)
+    assert json.dumps(body) == before
+    assert Judge().check("anthropic", fit.request, "claude-opus-5") is None
+    assert not fit.receipt.repairs
+    middle = next(m["content"] for m in fit.messages if "Earlier turns" in json.dumps(m)[:200])
+    assert len([block for block in middle if "cache_control" in block]) == 1
+    assert json.dumps(fit.request).count('"cache_control"') == min(beside + 2 + whole, 4)
 
 
 @pytest.mark.parametrize("places", [(), (0, -1, -3, -5), (-1, -3, -5, -7), (0, -1)])

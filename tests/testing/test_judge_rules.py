@@ -206,6 +206,7 @@ def swap(path: str, one: int, two: int) -> Callable[[Body], None]:
     return change
 
 
+HOUR = {"type": "ephemeral", "ttl": "1h"}
 ANSWER = {"type": "tool_result", "tool_use_id": "t1"}
 REDACTED = {"type": "redacted_thinking", "data": "x"}
 STRICT = {"oversized_image": "error"}
@@ -246,6 +247,8 @@ FAULTS: list[tuple[str, str, Callable[[Body], None]]] = [
     ("anthropic", "expected tags", edit("messages.0.content", [{"type": "input_text", "text": "go"}])),
     ("anthropic", "expected tags", edit("messages.2.content.0.content", [{"type": "tool_use"}])),
     ("anthropic", "content cannot be empty if `is_error`", edit("messages.2.content.0", {**ANSWER, "is_error": True})),
+    ("anthropic", "must not come after", edit("messages.1.content.1.cache_control", HOUR)),
+    ("anthropic", "Input should be '5m' or '1h'", edit("system.0.cache_control.ttl", "2h")),
     ("anthropic", "must define tools", edit("tools", [])),
     ("anthropic", "names must be unique", edit("tools.+", {"name": "bash", "input_schema": {"type": "object"}})),
     ("anthropic", "input_schema", edit("tools.0.input_schema", {})),

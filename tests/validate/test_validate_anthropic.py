@@ -257,6 +257,20 @@ def test_at_most_four_cache_marks_and_none_on_thinking() -> None:
     assert mended["system"] == anthropic_body()["system"]
     assert str(mended).count("cache_control") == 4
 
+    hour = {"type": "ephemeral", "ttl": "1h"}
+
+    def behind(body: dict[str, Any]) -> None:
+        body["system"] = [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}]
+        body["messages"][2]["content"][-1]["cache_control"] = hour
+
+    mended, rules = faulty(behind)
+    assert rules == {"cache-time"}
+    assert mended["messages"][2]["content"][-1]["cache_control"] == {"type": "ephemeral"}
+    sound = anthropic_body()
+    sound["system"] = [{"type": "text", "text": "Be brief.", "cache_control": hour}]
+    sound["messages"][2]["content"][-1]["cache_control"] = mark
+    assert validate(sound) == []
+
     mended, rules = faulty(lambda body: body["messages"][1]["content"][0].update(cache_control=mark))
     assert rules == {"cache-mark"} and mended == anthropic_body()
 

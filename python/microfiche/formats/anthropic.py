@@ -23,6 +23,7 @@ WIRE = "anthropic"
 LIST_KEY = "messages"
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 _EPHEMERAL = {"type": "ephemeral"}
+"""The mark that we ask for ourselves, told from the caller's own by being this very object."""
 
 
 def read(source: Any) -> History:
@@ -139,31 +140,51 @@ def write(history: History) -> tuple[dict[str, Any], list[Note]]:
     if history.tools is not None:
         body["tools"] = history.tools
     body[LIST_KEY] = write_messages(history.messages)
-    taken = _spare_marks(body) if common.has_pages(history.messages) else 0
+    taken = _settle_marks(body)
     return body, [Note("write", f"cache marks taken off to leave one for the pages ({taken})")] if taken else []
 
 
-def _spare_marks(body: dict[str, Any]) -> int:
-    """Take off the cache marks above four, the earliest first, none of a message with pages; how many."""
-    marks: list[dict[str, Any]] = []
-    free: list[dict[str, Any]] = []
-    for message in body[LIST_KEY]:
-        content = message.get("content")
-        blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
-        found = [block for block in blocks if block.get("cache_control")]
-        marks += found
-        if not any("transformations" in block for block in blocks):
-            free += [block for block in found if block.get("type") in _FRESH]
-    for key in ("system", "tools"):
-        value = body.get(key)
-        marks += (
-            [each for each in value if isinstance(each, dict) and each.get("cache_control")]
-            if isinstance(value, list)
-            else []
-        )
-    spare = free[: max(len(marks) - _MARKS, 0)]
+def marked(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """The blocks that bear a cache mark, in the order in which they are processed: tools, system, messages."""
+    listed = [body.get("tools"), body.get("system")]
+    listed += [message.get("content") for message in body.get(LIST_KEY) or () if isinstance(message, dict)]
+    found: list[dict[str, Any]] = []
+    for block in (block for each in listed if isinstance(each, list) for block in each if isinstance(block, dict)):
+        inner = block.get("content")
+        parts = inner if isinstance(inner, list) else []
+        found += [part for part in (*parts, block) if isinstance(part, dict) and part.get("cache_control") is not None]
+    return found
+
+
+def marks_left(body: dict[str, Any]) -> int:
+    """How many blocks may bear a mark: four, one less where the body itself asks for one on the last of them."""
+    return _MARKS - (body.get("cache_control") is not None)
+
+
+def _settle_marks(body: dict[str, Any]) -> int:
+    """Leave room for our cache marks, and let none of an hour follow them; how many of the caller's were taken off.
+
+    The earliest go, those of messages before those of system and tools. "a ttl='1h' cache_control block must not come
+    after a ttl='5m' cache_control block" (github.com/cnighswonger/claude-code-cache-fix/issues/44).
+    """
+    ours = [block for block in marked(body) if block["cache_control"] is _EPHEMERAL]
+    if not ours:
+        return 0
+    for key in ("tools", "system"):
+        if isinstance(body.get(key), list):
+            body[key] = [dict(each) if isinstance(each, dict) else each for each in body[key]]
+    marks = marked(body)
+    before = {id(each) for key in ("tools", "system") if isinstance(body.get(key), list) for each in body[key]}
+    free = [each for each in marks if each["cache_control"] is not _EPHEMERAL and each.get("type") in _FRESH]
+    free = [each for each in free if id(each) not in before] + [each for each in marks if id(each) in before]
+    spare = free[: max(len(marks) - marks_left(body), 0)]
     for block in spare:
         del block["cache_control"]
+    longer = common.fields(body.get("cache_control")).get("ttl") == "1h"
+    for block in reversed(marked(body)):
+        if block["cache_control"] is _EPHEMERAL:
+            block["cache_control"] = {**_EPHEMERAL, "ttl": "1h"} if longer else dict(_EPHEMERAL)
+        longer = longer or common.fields(block["cache_control"]).get("ttl") == "1h"
     return len(spare)
 
 
@@ -250,5 +271,5 @@ def _write_image(image: Image) -> dict[str, Any]:
 
 def _marked(block: dict[str, Any], mark: bool) -> dict[str, Any]:
     if mark and not block.get("cache_control"):
-        block["cache_control"] = dict(_EPHEMERAL)
+        block["cache_control"] = _EPHEMERAL
     return block

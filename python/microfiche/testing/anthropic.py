@@ -328,17 +328,36 @@ def _tools(body: Object, messages: list[Object]) -> None:
 
 
 def _marks(body: Object) -> None:
-    marked = 0
-    for holder in (body.get("system"), body.get("tools"), *(_blocks(message) for message in body["messages"])):
-        for block in holder if isinstance(holder, list) else ():
+    """Four marks, those of an hour before those of five minutes.
+
+    Texts: github.com/cnighswonger/claude-code-cache-fix/issues/44; that the mark of the body itself takes a place:
+    platform.claude.com, prompt caching, "automatic caching".
+    """
+    marked, short = 0, False
+    places = [("tools", body.get("tools")), ("system", body.get("system"))]
+    places += [(f"messages.{at}.content", _blocks(message)) for at, message in enumerate(body["messages"])]
+    for where, holder in places:
+        for at, block in enumerate(holder if isinstance(holder, list) else ()):
             inner = block.get("content")
-            for each in (block, *(inner if isinstance(inner, list) else ())):
-                if is_object(each) and each.get("cache_control") is not None:
-                    marked += 1
-                    need(
-                        is_object(each["cache_control"]) and each["cache_control"].get("type") == "ephemeral",
-                        "cache_control.type: Input should be 'ephemeral'",
-                    )
+            for each in (*(inner if isinstance(inner, list) else ()), block):
+                if not is_object(each) or each.get("cache_control") is None:
+                    continue
+                marked += 1
+                mark = each["cache_control"]
+                need(
+                    is_object(mark) and mark.get("type") == "ephemeral",
+                    "cache_control.type: Input should be 'ephemeral'",
+                )
+                need(one_of(mark.get("ttl", "5m"), ("5m", "1h")), "cache_control.ttl: Input should be '5m' or '1h'")
+                long = mark.get("ttl") == "1h"
+                need(
+                    not (long and short),
+                    f"{where}.{at}.cache_control.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' "
+                    "cache_control block. Note that blocks are processed in the following order: `tools`, `system`, "
+                    "`messages`.",
+                )
+                short = short or not long
+    marked += body.get("cache_control") is not None
     need(marked <= 4, f"A maximum of 4 blocks with cache_control may be provided. Found {marked}.")
 
 

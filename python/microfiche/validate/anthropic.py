@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from microfiche.formats.anthropic import LIST_KEY, marked, marks_left
 from microfiche.validate import anthropic_calls, images
 from microfiche.validate.anthropic_common import blocks, older, refuses_prefill, text_block
 from microfiche.validate.draft import BEGINS, CONTINUE, EMPTY, Draft, Limits, Object, as_text, blank, texts
@@ -32,7 +33,6 @@ _ROLES = ("user", "assistant", "system")
 _THOUGHTS = ("thinking", "redacted_thinking")
 # All that a message of the user or the assistant has, by the types of the package.
 _MESSAGE_FIELDS = frozenset({"role", "content"})
-_MARKS = 4
 
 
 def check(draft: Draft) -> None:
@@ -413,25 +413,33 @@ def _empty(draft: Draft) -> None:
 
 
 def _marks(draft: Draft) -> None:
-    """At most four cache marks; the earliest go, those of messages before those of system and tools."""
-    marked: list[Object] = []
-    for message in draft.messages:
-        for block in blocks(message):
-            inner = block.get("content")
-            parts = inner if isinstance(inner, list) else []
-            marked += [
-                part for part in (*parts, block) if isinstance(part, dict) and part.get("cache_control") is not None
-            ]
-    for key in ("system", "tools"):
-        value = None if draft.bare else draft.body.get(key)
-        if isinstance(value, list):
-            marked += [item for item in value if isinstance(item, dict) and item.get("cache_control") is not None]
-    for block in marked[: max(0, len(marked) - _MARKS)]:
+    """At most four cache marks, the long ones first.
+
+    The earliest go, those of messages before those of system and tools.
+    """
+    body = {LIST_KEY: draft.messages} if draft.bare else draft.body
+    marks = marked(body)
+    beside = {id(each) for each in marked({**body, LIST_KEY: []})}
+    first = [each for each in marks if id(each) not in beside] + [each for each in marks if id(each) in beside]
+    for block in first[: max(0, len(marks) - marks_left(body))]:
         draft.fault(
             "cache-marks",
             block,
-            f"{len(marked)} cache marks, the limit is {_MARKS}",
+            f"{len(marks)} cache marks, the limit is {marks_left(body)}",
             "keep the last ones",
             "cache mark taken off",
         )
         del block["cache_control"]
+    short = False
+    for block in marked(body):
+        told = block["cache_control"]
+        if short and isinstance(told, dict) and told.get("ttl") == "1h":
+            draft.fault(
+                "cache-time",
+                block,
+                "a cache mark of an hour behind one of five minutes",
+                "put the longer ones first: tools, system and messages are processed in this order",
+                "made one of five minutes",
+            )
+            block["cache_control"] = {key: value for key, value in told.items() if key != "ttl"}
+        short = short or not isinstance(told, dict) or told.get("ttl") != "1h"
