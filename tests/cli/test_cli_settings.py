@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -138,18 +139,21 @@ def test_a_shell_is_told_to_ask_us(run: Run, shell: str) -> None:
         subprocess.run(["bash", "-n"], input=ran.out, check=True, timeout=60)
 
 
+PROGRAM = Path(sys.executable).with_name("microfiche")
+
+
 def completed(*words: str) -> list[str]:
     """What bash would offer behind these words."""
     told = {"_MICROFICHE_COMPLETE": "bash_complete", "COMP_WORDS": " ".join(("microfiche", *words))}
     done = subprocess.run(
-        [Path(sys.executable).with_name("microfiche")],
+        [PROGRAM],
         env={**os.environ, **told, "COMP_CWORD": str(len(words))},
         capture_output=True,
         text=True,
         check=True,
         timeout=60,
     )
-    return [line.split(",", 1)[1] for line in done.stdout.splitlines()]
+    return [line.split(",", 1)[1] for line in done.stdout.splitlines() if line]
 
 
 def test_commands_options_and_values_are_completed() -> None:
@@ -157,6 +161,57 @@ def test_commands_options_and_values_are_completed() -> None:
     assert completed("com") == ["compact", "completion"]
     assert completed("compact", "--fi") == ["--fidelity"]
     assert completed("compact", "--fidelity", "w") == ["working"]
+    # Readline makes three words of one.
+    assert completed("compact", "--fidelity", "=", "w") == ["working"]
+    assert completed("compact", "--fidelity", "=") == ["exact", "working", "gist"]
+
+
+def test_models_and_conversations_are_completed(run: Run, work: Path) -> None:
+    assert "claude-opus-5" in completed("shake", str(work), "--model", "claude-op")
+    assert run("fork", work, "other").code == 0
+    assert completed("log", str(work), "--name", "") == ["harbour", "other"]
+    assert completed("log", str(work), "--name", "=", "o") == ["other"]
+    assert completed("log", str(work.parent), "--name", "") == completed("log", "--name", "") == []
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+def test_fish_shows_what_begins_as_the_word_does(run: Run, work: Path) -> None:
+    Path("microfiche.fish").write_text(run("completion", "fish").text)
+    shutil.copy(work, "a,b.mf")
+    for line, offered in (
+        ("compact --fidelity w", ["working"]),
+        ("compact --fidelity=w", ["--fidelity=working"]),
+        ("compact --out=a", ["--out=a,b.mf"]),
+        ("log a", ["a,b.mf"]),
+        ("log a,b.mf --name=", ["--name=harbour"]),
+    ):
+        asked = f"source microfiche.fish; complete -C 'microfiche {line}'"
+        env = {**os.environ, "PATH": f"{PROGRAM.parent}{os.pathsep}{os.environ['PATH']}", "HOME": str(Path.cwd())}
+        done = subprocess.run(["fish", "-c", asked], env=env, capture_output=True, text=True, check=True, timeout=60)
+        assert [each.split("\t")[0] for each in done.stdout.splitlines()] == offered
+
+
+_ZSH = """
+compdef() {}; compset() { [[ $1 == -P && $WORD == $~2* ]] && print set aside }
+compadd() { print -rl -- ${(P)@[-1]} }; _describe() { print -rl -- ${(P)@[-1]} }; _path_files() { print files }
+setopt extendedglob; source ./_microfiche
+words=(microfiche ${=LINE} $WORD); CURRENT=$#words; _microfiche_completion
+"""
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
+def test_zsh_sets_aside_what_stands_before_a_value(run: Run, folder: Path) -> None:
+    """The functions of its completion, which stand only at a prompt, say here what they were told."""
+    Path("_microfiche").write_text(run("completion", "zsh").text)
+    for line, word, offered in (
+        ("compact --fidelity", "w", ["working"]),
+        ("compact", "--fidelity=w", ["set aside", "working"]),
+        ("compact", "--out=a", ["set aside", "files"]),
+        ("", "comp", ["compact", "completion"]),
+    ):
+        env = {**os.environ, "PATH": f"{PROGRAM.parent}{os.pathsep}{os.environ['PATH']}", "LINE": line, "WORD": word}
+        done = subprocess.run(["zsh", "-fc", _ZSH], env=env, capture_output=True, text=True, check=False, timeout=60)
+        assert [each.split(":")[0] for each in done.stdout.splitlines()] == offered, done.stderr
 
 
 def test_long_work_is_told_of_on_a_terminal_and_only_there(harbour: Path) -> None:

@@ -7,6 +7,7 @@ error: what, where, and what to do about it.
 from __future__ import annotations
 
 import io
+import os
 import re
 import sys
 from importlib import import_module
@@ -61,6 +62,9 @@ _SECTIONS = {
     "This program": {"demo": "demo.demo", "completion": "completion.completion"},
 }
 """The commands as the help lists them, by title and name; of each its module and the name there."""
+
+COMPLETE = "_MICROFICHE_COMPLETE"
+"""The variable by which a shell asks for completions."""
 
 
 class _Failure(click.ClickException):
@@ -150,3 +154,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             # Names of files and tools hold any character, terminals do not.
             stream.reconfigure(errors="backslashreplace")
+
+
+if COMPLETE in os.environ:  # a shell asks, in ways that click does not know of
+    from . import completion as _completion  # noqa: F401

@@ -14,7 +14,7 @@ from microfiche.pages.render import Cell, Lines
 from microfiche.reading import ocr
 
 from .files import examples, name_of, plain, print_table, read_bytes, table
-from .options import Count, Share, inks, sizes
+from .options import Count, Share, inks, model_words, sizes
 
 _READERS = "rapidocr"
 
@@ -27,7 +27,13 @@ _READERS = "rapidocr"
 )
 @click.argument("what", metavar="density|reading")
 @click.argument("sessions", nargs=-1, metavar="[SESSION]...", type=click.Path(path_type=Path, allow_dash=True))
-@click.option("--model", "names", multiple=True, metavar="MODEL", help="density: a model; may be given several times.")
+@click.option(
+    "--model",
+    "names",
+    multiple=True,
+    **model_words,
+    help="density: a model; may be given several times.",
+)
 @click.option("--cell", "cells", multiple=True, metavar="WxH", callback=sizes, help="Pixels of a character; several.")
 @click.option("--ink", "inks", multiple=True, type=inks, help="Several.  [default: grey]")
 @click.option("--lines", "layouts", multiple=True, type=click.Choice(get_args(Lines)), help="density.  [default: both]")

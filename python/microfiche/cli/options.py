@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from difflib import get_close_matches
-from typing import get_args
+from typing import Any, get_args
 
 import click
 
@@ -39,6 +39,15 @@ def size(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple
 def sizes(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[int, int], ...]:
     """The callback of an option that takes ``WxH`` several times."""
     return tuple(found for value in values if (found := size(ctx, param, value)) is not None)
+
+
+def models_of(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Completes the name of a model of the catalogue."""
+    return [each.id for each in catalogue() if each.id.startswith(incomplete)]
+
+
+model_words: dict[str, Any] = {"metavar": "MODEL", "shell_complete": models_of}
+"""How every option that takes a model is shown and completed."""
 
 
 def windowless(model: str) -> click.UsageError:

@@ -17,7 +17,7 @@ from microfiche.pages.render import OWN_CHUNK, Cell, Ink, Level, Lines, Page, Se
 from microfiche.pages.render import render as draw_text
 
 from .files import STDIN, Target, examples, name_of, plain, read_bytes, write_all, write_one
-from .options import Count, fidelity_option, font_option, inks, level_option, size, vision_option
+from .options import Count, fidelity_option, font_option, inks, level_option, model_words, size, vision_option
 
 # A text chunk that every page of ours has behind its header.
 
@@ -30,7 +30,7 @@ from .options import Count, fidelity_option, font_option, inks, level_option, si
 )
 @click.argument("texts", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path, allow_dash=True))
 @click.option("--out", required=True, type=Target(), metavar="DIR", help="Where the pages go.")
-@click.option("--model", metavar="MODEL", help="The model that will read them: decides cell and page.")
+@click.option("--model", **model_words, help="The model that will read them: decides cell and page.")
 @click.option(
     "--cell", metavar="WxH", callback=size, help="Pixels of one character, 4x6 to 16x32.  [default: the model's]"
 )

@@ -22,7 +22,7 @@ from microfiche.views.window import composition
 
 from .contexts import deliver, tokens
 from .files import Target, examples, read_bytes
-from .options import fidelity_option, font_option, vision_option, windowless
+from .options import fidelity_option, font_option, model_words, vision_option, windowless
 from .progress import working
 from .record import emit, fitted, json_option, name_option, opened, picked, record_argument, room, styled, wait_option
 
@@ -83,7 +83,12 @@ def asking(command: Callable[..., None]) -> Callable[..., None]:
     """The options of every command that makes a context."""
     for option in reversed(
         (
-            click.option("--model", required=True, metavar="MODEL", help="The model that the context is for."),
+            click.option(
+                "--model",
+                required=True,
+                **model_words,
+                help="The model that the context is for.",
+            ),
             click.option(
                 "--budget",
                 metavar="N",

@@ -19,12 +19,15 @@ from microfiche.reading import senders
 from microfiche.reading.score import Tally, interval
 
 from .files import Target, examples, plain, print_table, table
-from .options import Count, inks, sizes
+from .options import Count, inks, model_words, sizes
 
 
 @click.command(epilog=examples("microfiche probe --model claude-opus-5 --dry-run"))
 @click.option(
-    "--model", required=True, metavar="MODEL", help="The model that reads, and that the readings are kept of."
+    "--model",
+    required=True,
+    **model_words,
+    help="The model that reads, and that the readings are kept of.",
 )
 @click.option("--cell", "cells", multiple=True, metavar="WxH", callback=sizes, help="Pixels of a character; several.")
 @click.option("--ink", type=inks, default="grey", show_default=True, help="Ink of the pages.")

@@ -18,7 +18,7 @@ from rich.cells import cell_len, set_cell_size
 
 from microfiche import formats
 from microfiche.conversation import Conversation, Record
-from microfiche.errors import BadInput, NotARecord
+from microfiche.errors import BadInput, MicroficheError, NotARecord
 from microfiche.record import Head
 from microfiche.record.sqlite import is_database
 from microfiche.transfer import import_history
@@ -46,8 +46,23 @@ def _head(ctx: click.Context, param: click.Parameter, value: str | None) -> Head
     return Head(int(found[1]), found[2].lower())
 
 
+def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Completes the name of a conversation of the record on the line."""
+    # An option that waits for its value leaves the arguments unread.
+    given = ctx.params.get("record") or next(iter(ctx.args), None)
+    if given is None or not is_record(Path(given)):
+        return []
+    try:
+        with Record.open(given, read_only=True) as held:
+            return [each.name for each in held.conversations() if each.name.startswith(incomplete)]
+    except MicroficheError:
+        return []
+
+
 record_argument = click.argument("record", type=click.Path(path_type=Path))
-name_option = click.option("--name", metavar="NAME", help="The conversation.  [default: the only one of the record]")
+name_option = click.option(
+    "--name", metavar="NAME", shell_complete=_names, help="The conversation.  [default: the only one of the record]"
+)
 _WAIT = "microfiche.wait"
 wait_option = click.option(
     "--wait",

@@ -22,7 +22,7 @@ from microfiche.models import Fidelity
 from microfiche.pages.render import Level
 
 from .files import Target, examples, plain
-from .options import Count, fidelity_option, font_option, level_option, vision_option
+from .options import Count, fidelity_option, font_option, level_option, model_words, vision_option
 from .receipt import plural
 
 _EXAMPLE = "microfiche rerender archive/ work.mf --model claude-opus-5 --out pages/"
@@ -30,7 +30,7 @@ _EXAMPLE = "microfiche rerender archive/ work.mf --model claude-opus-5 --out pag
 
 @click.command(epilog=examples(_EXAMPLE))
 @click.argument("archives", nargs=-1, required=True, metavar="ARCHIVE...", type=click.Path(path_type=Path))
-@click.option("--model", required=True, metavar="MODEL", help="The model that will read the pages.")
+@click.option("--model", required=True, **model_words, help="The model that will read the pages.")
 @click.option("--out", required=True, type=Target(), metavar="DIR", help="Where the pages and the manifest go.")
 @fidelity_option
 @level_option
