@@ -438,29 +438,35 @@ class Conversation:
 
     # Passes by hand
 
-    def compact(self, *, model: str, **options: Unpack[Options]) -> Context:
-        """Compact now, whatever the threshold says.
+    def compact(self, *, model: str, dry_run: bool = False, **options: Unpack[Options]) -> Context:
+        """Compact now, whatever the threshold says; with ``dry_run`` nothing is recorded.
 
         :class:`~microfiche.errors.NothingToCompact` says in one word why nothing changed.
         """
         with self._alone():
-            return self._by_hand(model, options, "by hand")
+            return self._by_hand(model, options, "by hand", dry_run)
 
-    def shake(self, what: str | None = None, *, model: str, **options: Unpack[Options]) -> Context:
-        """Only the free reducers: ``elide``, ``images``, ``reasoning``, or the first two. No page, no model."""
+    def shake(
+        self, what: str | None = None, *, model: str, dry_run: bool = False, **options: Unpack[Options]
+    ) -> Context:
+        """Only the free reducers: ``elide``, ``images``, ``reasoning``, or the first two. No page, no model.
+
+        With ``dry_run`` nothing is recorded.
+        """
         rungs = ("elide", "images") if what is None else (what,)
         if not set(rungs) <= set(SHAKES):
             raise BadInput(f"no reducer {what!r}", "shake", f"it is one of {', '.join(SHAKES)}")
         options["policy"] = replace(options.get("policy") or Policy(), rungs=rungs)
         with self._alone():
-            return self._by_hand(model, options, f"shake {' '.join(rungs)}")
+            return self._by_hand(model, options, f"shake {' '.join(rungs)}", dry_run)
 
-    def _by_hand(self, model: str, options: Options, why: str) -> Context:
+    def _by_hand(self, model: str, options: Options, why: str, dry_run: bool) -> Context:
         made = self._projected(model, options, force=True)
         before = self.state(made.entry).plan
         if made.plan and made.plan != before:
-            return self._taken(made, why)
-        self._failed_summary(made)
+            return made if dry_run else self._taken(made, why)
+        if not dry_run:
+            self._failed_summary(made)
         allowed = (options.get("policy") or Policy()).rungs
         reasons = {rung.reason for rung in made.receipt.rungs if rung.reason}
         words = ("would_grow", "does_not_pay", "no_vision")

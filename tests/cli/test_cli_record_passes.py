@@ -147,6 +147,26 @@ def test_shake_draws_nothing(run: Run, work: Path, tmp_path: Path) -> None:
     assert both["entry"] == done["entry"] + 1
 
 
+def test_a_dry_run_of_a_shake_is_what_the_shake_will_be(run: Run, work: Path, tmp_path: Path) -> None:
+    asked = ("shake", work, "--model", MODEL, "--only", "images", "--out", tmp_path / "out", "--json")
+    before = work.read_bytes()
+    dry = told(run(*asked, "--dry-run"))
+    assert work.read_bytes() == before and not (tmp_path / "out").exists()
+    done = told(run(*asked))
+    assert dry["entry"] is None and done["entry"]
+    assert (dry["images"], dry["after"]) == (done["images"], done["after"]) and done["images"]
+    ran = run("shake", work, "--model", MODEL, "--only", "elide", "--dry-run")
+    assert ran.code == 0 and "Nothing was recorded (--dry-run)." in ran.text
+
+
+def test_a_dry_run_refuses_what_the_pass_would(run: Run, work: Path) -> None:
+    """Kind: a dry run that reports a success, where the pass itself says that there is nothing to do."""
+    for command in (("shake", "--only", "reasoning"), ("compact",)):
+        asked = (command[0], work, "--model", MODEL, *command[1:])
+        codes = [run(*asked, *more).code for more in ((), ("--dry-run",), (), ("--dry-run",))]
+        assert codes[-2:] == [1, 1]
+
+
 def test_what_a_pass_removed_is_shown_with_the_originals(run: Run, work: Path, harbour: Path) -> None:
     event = told(run("shake", work, "--model", MODEL, "--json"))["entry"]
     removed = told(run("show", work, "--removed", event, "--json"))

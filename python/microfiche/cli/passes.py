@@ -201,6 +201,7 @@ def context(record: Path, name: str | None, as_json: bool, **asked: Any) -> None
 @click.option("--only", type=click.Choice(SHAKES), help="One of the reducers.  [default: elide and images]")
 @asking
 @click.option("--out", type=Target(), metavar="DIR", help="Where the context goes, as for compact.")
+@click.option("--dry-run", is_flag=True, help="Print the receipt, write and record nothing.")
 @name_option
 @wait_option
 @json_option
@@ -211,6 +212,7 @@ def shake(
     record: Path,
     only: str | None,
     out: Path | None,
+    dry_run: bool,
     name: str | None,
     as_json: bool,
     **asked: Any,
@@ -220,12 +222,12 @@ def shake(
     With --only reasoning the reasoning of old answers leaves, never that of the one being answered. No pages are
     drawn. The pass is recorded as an event, and undo takes it back.
     """
-    with opened(record, write=True) as held:
+    with opened(record, write=not dry_run) as held:
         chat = picked(held, name)
         with working(f"Shaking {chat.name}"):
-            made = chat.shake(only, model=asked["model"], **Asked(**asked).options(chat))
-        title, event = title_of(record, chat), chat.tip
-    deliver(ctx, made, title, out, as_json, f"Recorded as entry {event}.", {"entry": event})
+            made = chat.shake(only, model=asked["model"], dry_run=dry_run, **Asked(**asked).options(chat))
+        title, event = title_of(record, chat), None if dry_run else chat.tip
+    _deliver_pass(ctx, made, title, event, out, as_json)
 
 
 @click.command(epilog=examples("microfiche retry work.mf --out out/"))
@@ -254,16 +256,18 @@ def compact_record(
     with opened(record, write=not dry_run) as held:
         chat = picked(held, name)
         options = asked.options(chat)
-        made: Context
         with working(f"Making {chat.name} fit"):
-            if dry_run:
-                made = chat.preview(model=asked.model, force=True, **options)
-            else:
-                made = chat.compact(model=asked.model, **options)
-        title = title_of(record, chat)
-        event = None if dry_run else chat.tip
-    closing = "Nothing was recorded (--dry-run)." if dry_run else f"Recorded as entry {event}."
-    deliver(ctx, made, title, None if dry_run else out, as_json, closing, {"entry": event})
+            made = chat.compact(model=asked.model, dry_run=dry_run, **options)
+        title, event = title_of(record, chat), None if dry_run else chat.tip
+    _deliver_pass(ctx, made, title, event, out, as_json)
+
+
+def _deliver_pass(
+    ctx: click.Context, made: Context, title: str, event: int | None, out: Path | None, as_json: bool
+) -> None:
+    """Tell a pass by hand, and write its context unless it was a dry run, which has no ``event``."""
+    closing = "Nothing was recorded (--dry-run)." if event is None else f"Recorded as entry {event}."
+    deliver(ctx, made, title, None if event is None else out, as_json, closing, {"entry": event})
 
 
 def title_of(record: Path, chat: Conversation) -> str:
