@@ -141,7 +141,7 @@ def test_a_plan_goes_on_with_its_font_and_begins_anew_with_another(tmp_path: Pat
         messages, model=MODEL, budget=BUDGET, plan=first.plan, policy=mf.Policy(font=str(tmp_path / "b.hex"))
     )
     assert [page.digest for page in moved.pages] == [page.digest for page in first.pages]
-    with pytest.raises(mf.BadInput, match="font is no list of fonts"):
+    with pytest.raises(mf.BadInput, match="font is 7; it is a tuple of names or files of fonts"):
         mf.Policy(font=7)  # type: ignore[arg-type]
     with pytest.raises(mf.BadInput, match="no such font file"):
         mf.compact(messages, model=MODEL, budget=BUDGET, policy=mf.Policy(font=str(tmp_path / "gone.hex")))
