@@ -27,7 +27,7 @@ mod typeface;
 
 pub use atlas::{Atlas, BadCell, Cell, Glyph, Ink, Marks, Tile, TileKind};
 pub use grammar::{GRAMMAR, Kind, Lines, Piece, Position, Segment};
-pub use page::{Error, MAX_PIXELS, Options, Page, digest, render};
+pub use page::{Error, MAX_PIXELS, Options, Page, digest, render, render_each};
 pub use png::deflate::Level;
 pub use readback::{Pixels, PlacedBar, ReadError, ReadOptions, Reader, Where, bars, form_of, read_back};
 pub use typeface::{BadTypeface, Typeface};

@@ -117,6 +117,14 @@ pub enum Error {
 
 /// Draws segments in normal form. The bytes are the same for any number of threads.
 pub fn render(segments: &[Segment<'_>], options: &Options) -> Result<Vec<Page>, Error> {
+    let mut pages = Vec::new();
+    render_each(segments, options, |page| pages.push(page))?;
+    Ok(pages)
+}
+
+/// Draws segments as [`render`] does and gives each page away as soon as it and those before it are drawn. Some may
+/// have been given when an error shows.
+pub fn render_each(segments: &[Segment<'_>], options: &Options, sink: impl FnMut(Page)) -> Result<(), Error> {
     let Options { width, height, .. } = *options;
     if u64::from(width) * u64::from(height) > MAX_PIXELS {
         return Err(Error::PageTooLarge { width, height });
@@ -137,15 +145,8 @@ pub fn render(segments: &[Segment<'_>], options: &Options) -> Result<Vec<Page>, 
         first: options.first_page,
         inside: options.inside,
     };
-    let mut press = Press {
-        segments,
-        atlas,
-        form: &form,
-        options,
-        encoders: Vec::new(),
-        spare: Vec::new(),
-        pages: Vec::new(),
-    };
+    let mut press =
+        Press { segments, atlas, form: &form, options, encoders: Vec::new(), spare: Vec::new(), sink };
     let mut batch: Vec<Sheet> = Vec::new();
     // On one thread a sheet is drawn while it is warm.
     let mut batch_size = if press.threads() == 1 { 1 } else { PAGES_FOR_THREADS };
@@ -160,11 +161,11 @@ pub fn render(segments: &[Segment<'_>], options: &Options) -> Result<Vec<Page>, 
         Ok(press.spare.pop().unwrap_or_default())
     })?;
     press.print(batch.drain(..));
-    Ok(press.pages)
+    Ok(())
 }
 
 /// Turns sheets into pages, on several threads where there are enough of them.
-struct Press<'a> {
+struct Press<'a, S> {
     segments: &'a [Segment<'a>],
     atlas: &'a Atlas,
     form: &'a Form,
@@ -173,10 +174,11 @@ struct Press<'a> {
     encoders: Vec<Encoder<'a>>,
     /// Buffers of sheets that were drawn.
     spare: Vec<Vec<Tile>>,
-    pages: Vec<Page>,
+    /// Where pages go, in order.
+    sink: S,
 }
 
-impl Press<'_> {
+impl<S: FnMut(Page)> Press<'_, S> {
     fn threads(&self) -> usize {
         match self.options.threads {
             0 => *THREADS_THAT_PAY,
@@ -189,10 +191,10 @@ impl Press<'_> {
         while self.encoders.len() < threads {
             self.encoders.push(Encoder::new(self.segments, self.atlas, self.form, self.options));
         }
-        let Press { encoders, spare, pages, .. } = self;
+        let Press { encoders, spare, sink, .. } = self;
         if threads == 1 {
             for sheet in sheets {
-                pages.push(encoders[0].encode(&sheet));
+                sink(encoders[0].encode(&sheet));
                 spare.push(sheet.tiles);
             }
             return;
@@ -217,7 +219,7 @@ impl Press<'_> {
         drop(work);
         for slot in slots {
             let (page, tiles) = slot.expect("every sheet was drawn");
-            pages.push(page);
+            sink(page);
             spare.push(tiles);
         }
     }

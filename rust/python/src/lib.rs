@@ -34,6 +34,23 @@ mod _core {
         digest: Option<[u8; 32]>,
     }
 
+    impl Sheet {
+        fn new(py: Python<'_>, page: core::Page) -> Sheet {
+            Sheet {
+                png: PyBytes::new(py, &page.png).unbind(),
+                width: page.width,
+                height: page.height,
+                number: page.number,
+                cells: page.cells,
+                turns: page.turns,
+                start: (page.start.segment, page.start.offset),
+                end: (page.end.segment, page.end.offset),
+                escapes: page.escapes,
+                digest: page.digest,
+            }
+        }
+    }
+
     /// A bar as (turn, kind), or text.
     #[derive(FromPyObject)]
     enum Source {
@@ -145,6 +162,9 @@ mod _core {
         }
     }
 
+    /// Pages that wait until the lock is taken to hand them over: so many files are held twice.
+    const PAGES_HELD: usize = 64;
+
     /// Draws segments in normal form.
     #[pyfunction]
     #[pyo3(signature = (segments, cell, ink, width, height, grid, min_height, lines, level, first, inside, digests, threads, atlas))]
@@ -196,7 +216,9 @@ mod _core {
             digests,
             threads,
         };
-        let pages = py.detach(|| {
+        let mut sheets = Vec::new();
+        let mut drawn = Vec::new();
+        let outcome = py.detach(|| {
             let kind = |segment, words| core::Kind::parse(words).ok_or(core::Error::BadKind { segment });
             let segments = segments.iter().enumerate().map(|(index, source)| match source {
                 Source::Text(text) => Ok(core::Segment::Text(text.as_ref())),
@@ -204,27 +226,21 @@ mod _core {
                     kind(index, words).map(|kind| core::Segment::Bar { turn: *turn, kind })
                 }
             });
-            core::render(&segments.collect::<Result<Vec<_>, _>>()?, &options)
+            core::render_each(&segments.collect::<Result<Vec<_>, _>>()?, &options, |page| {
+                drawn.push(page);
+                if drawn.len() == PAGES_HELD {
+                    Python::attach(|py| sheets.extend(drawn.drain(..).map(|page| Sheet::new(py, page))));
+                }
+            })
         });
-        let pages = pages.map_err(|error| match error {
+        outcome.map_err(|error| match error {
             core::Error::PageTooSmall { .. } => {
                 errors::PageTooSmall::new_err((error.to_string(), "", "use a larger page or a smaller cell"))
             }
             _ => errors::BadInput::new_err((error.to_string(),)),
         })?;
-        let sheet = |page: core::Page| Sheet {
-            png: PyBytes::new(py, &page.png).unbind(),
-            width: page.width,
-            height: page.height,
-            number: page.number,
-            cells: page.cells,
-            turns: page.turns,
-            start: (page.start.segment, page.start.offset),
-            end: (page.end.segment, page.end.offset),
-            escapes: page.escapes,
-            digest: page.digest,
-        };
-        Ok(pages.into_iter().map(sheet).collect())
+        sheets.extend(drawn.into_iter().map(|page| Sheet::new(py, page)));
+        Ok(sheets)
     }
 
     /// An image: a PNG file, or width, height and 8-bit grey pixels.
