@@ -15,6 +15,7 @@
 #![deny(unsafe_code)]
 
 mod atlas;
+mod cpu;
 mod font;
 mod grammar;
 mod layout;

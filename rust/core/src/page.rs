@@ -53,6 +53,8 @@ pub struct Options {
     pub digests: bool,
     /// 0: as many as pay.
     pub threads: usize,
+    /// Does without instructions that only some processors have. The bytes are the same; for tests.
+    pub portable: bool,
 }
 
 impl Options {
@@ -72,6 +74,7 @@ impl Options {
             typeface: None,
             digests: false,
             threads: 0,
+            portable: false,
         }
     }
 }
@@ -252,7 +255,7 @@ impl<'a> Encoder<'a> {
         form: &'a Form,
         options: &'a Options,
     ) -> Encoder<'a> {
-        let strip = Strip::new(atlas, options.width as usize);
+        let strip = Strip::new(atlas, options.width as usize, options.portable);
         let stage = match Deflater::new(options.level) {
             Some(deflater) => Stage::Library(deflater, Vec::new()),
             None => Stage::Rows(strip.repeats(form.columns)),
@@ -310,11 +313,7 @@ impl<'a> Encoder<'a> {
                 repeats.clear();
                 for (row, (cells, lines)) in strips.enumerate() {
                     draw(strip, cells, lines);
-                    match cells {
-                        Some(_) => repeats.find(tiles, row),
-                        None => repeats.find_none(),
-                    }
-                    strip.encode(lines, repeats, &mut zlib);
+                    strip.encode(lines, cells.map(|_| (tiles, row)), repeats, &mut zlib);
                 }
                 zlib.finish();
             }

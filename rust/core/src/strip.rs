@@ -1,5 +1,6 @@
 //! A row of cells to packed scanlines, and their PNG filter.
 use crate::atlas::{Atlas, Glyph, Ink, Tile};
+use crate::cpu::{self, Work};
 use crate::png::rows::{PADDING, Repeats, Sink};
 
 /// PNG's filter types (ISO/IEC 15948, 9.2).
@@ -41,24 +42,27 @@ pub(crate) struct Strip<'a> {
     lines: Vec<u8>,
     /// The scanlines as a PNG holds them, each behind its filter type, and padding.
     filtered: Vec<u8>,
+    /// Whether it must do without what only some processors have.
+    portable: bool,
 }
 
 impl<'a> Strip<'a> {
-    pub(crate) fn new(atlas: &'a Atlas, width: usize) -> Strip<'a> {
+    pub(crate) fn new(atlas: &'a Atlas, width: usize, portable: bool) -> Strip<'a> {
         let stride = (width * usize::from(atlas.ink().bits())).div_ceil(8);
         let height = usize::from(atlas.cell().height);
         let lines = vec![WHITE; stride * height.next_multiple_of(BAND)];
         let filtered = vec![0; (stride + 1) * height + PADDING];
-        Strip { atlas, stencil: atlas.stencil(), stride, lines, filtered }
+        Strip { atlas, stencil: atlas.stencil(), stride, lines, filtered, portable }
     }
 
     /// Draws a row of cells. What is right of them stays white.
     pub(crate) fn draw(&mut self, tiles: &[Tile]) {
+        let portable = self.portable;
         // One function for each width, so that its shifts are constants and scanlines are drawn side by side.
         macro_rules! draw {
             ($($bits:literal)*) => {
                 match self.bits() {
-                    $($bits => self.draw_cells::<$bits>(tiles),)*
+                    $($bits => cpu::run(Drawing::<$bits> { strip: self, tiles }, portable),)*
                     bits => unreachable!("a cell of {bits} bits"),
                 }
             };
@@ -66,6 +70,7 @@ impl<'a> Strip<'a> {
         draw!(4 5 6 7 8 9 10 11 12 13 14 15 16 18 20 22 24 26 28 30 32)
     }
 
+    #[inline(always)]
     fn draw_cells<const BITS: u32>(&mut self, tiles: &[Tile]) {
         let bands = self.stencil.bands.chunks_exact(self.atlas.tiles());
         for (lines, band) in self.lines.chunks_exact_mut(self.stride * BAND).zip(bands) {
@@ -113,6 +118,7 @@ impl<'a> Strip<'a> {
     }
 
     /// The first `height` scanlines as a PNG holds them, filtered.
+    #[inline(always)]
     pub(crate) fn filter(&mut self, height: usize) -> &[u8] {
         let lines = self.lines.chunks_exact(self.stride);
         let out = self.filtered.chunks_exact_mut(self.stride + 1);
@@ -131,8 +137,20 @@ impl<'a> Strip<'a> {
         &self.filtered[..height * (self.stride + 1)]
     }
 
-    /// Encodes the first `height` scanlines; `repeats` is what it found in their cells.
-    pub(crate) fn encode(&mut self, height: usize, repeats: &Repeats, sink: &mut impl Sink) {
+    /// Encodes the first `height` scanlines; `cells` are their cells, as the page's tiles and the row, if they have any.
+    pub(crate) fn encode(
+        &mut self,
+        height: usize,
+        cells: Option<(&[Tile], usize)>,
+        repeats: &mut Repeats,
+        sink: &mut impl Sink,
+    ) {
+        let portable = self.portable;
+        cpu::run(Encoding { strip: self, height, cells, repeats, sink }, portable);
+    }
+
+    #[inline(always)]
+    fn encode_lines(&mut self, height: usize, repeats: &Repeats, sink: &mut impl Sink) {
         let line = self.stride + 1;
         sink.begin(self.filter(height));
         for y in 0..height {
@@ -148,6 +166,43 @@ impl<'a> Strip<'a> {
     /// What looks for repeats in rows of so many cells.
     pub(crate) fn repeats(&self, columns: usize) -> Repeats {
         Repeats::new(columns, self.stride, self.bits() as usize, self.height())
+    }
+}
+
+/// [`Strip::draw`] for cells of `BITS`.
+struct Drawing<'s, 'a, const BITS: u32> {
+    strip: &'s mut Strip<'a>,
+    tiles: &'s [Tile],
+}
+
+impl<const BITS: u32> Work for Drawing<'_, '_, BITS> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        self.strip.draw_cells::<BITS>(self.tiles);
+    }
+}
+
+/// [`Strip::encode`].
+struct Encoding<'s, 'a, S> {
+    strip: &'s mut Strip<'a>,
+    height: usize,
+    cells: Option<(&'s [Tile], usize)>,
+    repeats: &'s mut Repeats,
+    sink: &'s mut S,
+}
+
+impl<S: Sink> Work for Encoding<'_, '_, S> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        match self.cells {
+            Some((tiles, row)) => self.repeats.find(tiles, row),
+            None => self.repeats.find_none(),
+        }
+        self.strip.encode_lines(self.height, self.repeats, self.sink);
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn code(atlas: &Atlas) -> Code {
     let rows = 2 + SAMPLE.len() / columns;
     let form = Form { columns, rows, lines: Lines::Flow, first: 1, inside: None };
     let mut frequencies = Frequencies::new();
-    let mut strip = Strip::new(atlas, WIDTH);
+    let mut strip = Strip::new(atlas, WIDTH, false);
     let mut repeats = strip.repeats(columns);
     let drawn = lay_out(&[Segment::Text(SAMPLE)], atlas, &form, |sheet| {
         count(&sheet.tiles, columns, &mut strip, &mut repeats, &mut frequencies);
@@ -57,7 +57,6 @@ fn count(
     repeats.clear();
     for (row, cells) in tiles.chunks_exact(columns).enumerate() {
         strip.draw(cells);
-        repeats.find(tiles, row);
-        strip.encode(strip.height(), repeats, frequencies);
+        strip.encode(strip.height(), Some((tiles, row)), repeats, frequencies);
     }
 }

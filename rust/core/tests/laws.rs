@@ -245,6 +245,8 @@ fn every_glyph_reads_back_at_every_level() {
             let options = Options { level, threads: 1, ..Options::new(cell, ink, 800, 600) };
             let pages = draw(std::slice::from_ref(&text), &options).unwrap();
             assert_eq!(read(&pages, &options).unwrap(), std::slice::from_ref(&text));
+            let options = Options { portable: true, ..options };
+            assert_eq!(draw(std::slice::from_ref(&text), &options).unwrap(), pages);
         }
     }
 }
@@ -263,7 +265,7 @@ proptest! {
     }
 
     #[test]
-    fn threads_and_levels_change_nothing(text in prop::collection::vec(text(), 8), options in options()) {
+    fn threads_levels_and_processors_change_nothing(text in prop::collection::vec(text(), 8), options in options()) {
         let pieces = normal(vec![Piece::Text(text.concat())]);
         let one = draw(&pieces, &options).unwrap();
         for threads in [0, 2, 8] {
@@ -277,6 +279,11 @@ proptest! {
             }
             prop_assert_eq!(digests(&other), digests(&one));
             prop_assert_eq!(read(&other, &options).unwrap(), pieces.clone());
+        }
+        // To the byte, at the level whose loops are compiled twice and at one whose strips are.
+        for level in [Level::Fastest, Level::Default] {
+            let drawn = |portable| draw(&pieces, &Options { level, portable, ..options.clone() }).unwrap();
+            prop_assert_eq!(drawn(true), drawn(false));
         }
     }
 

@@ -29,12 +29,14 @@ fuzz_target!(|input: (u8, u8, u16, u8, bool, Vec<(u16, u8, u8)>)| {
     if text.is_empty() {
         return;
     }
-    let draw = |level| {
-        let options = Options { level, digests: true, threads: 1, ..Options::new(cell, ink, page.0, page.1) };
+    let draw = |level, portable| {
+        let form = Options::new(cell, ink, page.0, page.1);
+        let options = Options { level, portable, digests: true, threads: 1, ..form };
         render(&[Segment::Text(text.as_bytes())], &options).expect("sound text on a page large enough")
     };
-    let pages = draw(Level::Fastest);
-    for (one, other) in pages.iter().zip(draw(Level::Default)) {
+    let pages = draw(Level::Fastest, false);
+    assert_eq!(draw(Level::Fastest, true), pages);
+    for (one, other) in pages.iter().zip(draw(Level::Default, false)) {
         assert_eq!(one.digest, other.digest);
         assert_eq!(one.digest, Some(digest(&one.png).expect("our own file")));
         assert_eq!(Pixels::from_png(&one.png).ok(), Pixels::from_png(&other.png).ok());

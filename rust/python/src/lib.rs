@@ -215,6 +215,7 @@ mod _core {
             typeface: atlas.map(|atlas| atlas.get().0.clone()),
             digests,
             threads,
+            portable: false,
         };
         let mut sheets = Vec::new();
         let mut drawn = Vec::new();

@@ -54,6 +54,7 @@ const LENGTH_SYMBOLS: [u8; MATCH_MAX + 1] = {
     table
 };
 
+#[inline(always)]
 fn distance_symbol(distance: usize) -> usize {
     debug_assert!((1..=WINDOW).contains(&distance));
     match distance - 1 {
@@ -99,7 +100,7 @@ pub(crate) struct Word {
 }
 
 impl Word {
-    #[inline]
+    #[inline(always)]
     fn then(self, bits: u64, count: u32) -> Word {
         Word { bits: self.bits | bits << self.count, count: self.count + count }
     }
@@ -117,16 +118,17 @@ pub(crate) struct Code {
     header: Vec<Word>,
 }
 
-/// Bits of a packed entry that hold the code; above them stands how many of them count.
-const PACKED: u32 = 27;
+/// Bits of a packed entry that say how many of those above them are the code. A shift by an entry is one by them.
+const COUNT: u32 = 6;
+const COUNT_MASK: u32 = (1 << COUNT) - 1;
 
 fn packed(bits: u32, count: u32) -> u32 {
-    bits | count << PACKED
+    bits << COUNT | count
 }
 
-#[inline]
+#[inline(always)]
 fn unpacked(entry: u32) -> Word {
-    Word { bits: u64::from(entry & ((1 << PACKED) - 1)), count: entry >> PACKED }
+    Word { bits: u64::from(entry >> COUNT), count: entry & COUNT_MASK }
 }
 
 impl Code {
@@ -159,7 +161,7 @@ impl Code {
     }
 
     /// A match as it is written, 44 bits at most.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn repeat(&self, length: usize, distance: usize) -> Word {
         let symbol = distance_symbol(distance);
         let (first, extra) = STEPS[symbol];
@@ -315,7 +317,7 @@ impl<'a> Bits<'a> {
     }
 
     /// Adds up to 56 bits.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn put(&mut self, word: Word) {
         self.held |= word.bits << self.count;
         self.count += word.count;
@@ -325,7 +327,7 @@ impl<'a> Bits<'a> {
         self.count &= 7;
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn literals(&mut self, bytes: &[u8]) {
         let Code { pairs, literals, .. } = self.code;
         // In registers over the loop.
@@ -334,12 +336,11 @@ impl<'a> Bits<'a> {
         let mut fours = bytes.chunks_exact(4);
         for four in &mut fours {
             let four = u32::from_le_bytes(four.try_into().expect("four bytes"));
-            let first = unpacked(pairs[four as usize & 0xFFFF]);
-            let second = unpacked(pairs[four as usize >> 16]);
-            held |= first.bits << count;
-            count += first.count;
-            held |= second.bits << count;
-            count += second.count;
+            let (first, second) = (pairs[four as usize & 0xFFFF], pairs[four as usize >> 16]);
+            // Joined first, so that less waits for the bits held; the counts are the lowest bits of the sum.
+            let joined = u64::from(first >> COUNT) | u64::from(second >> COUNT) << (first & COUNT_MASK);
+            held |= joined << count;
+            count = count.wrapping_add(first).wrapping_add(second) & COUNT_MASK;
             out[at..at + WORD].copy_from_slice(&held.to_le_bytes());
             at += (count / 8) as usize;
             held >>= count & !7;

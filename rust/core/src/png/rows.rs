@@ -66,12 +66,12 @@ impl Sink for Zlib<'_> {
         self.bits.reserve(bytes.len());
     }
 
-    #[inline]
+    #[inline(always)]
     fn literals(&mut self, bytes: &[u8]) {
         self.bits.literals(bytes);
     }
 
-    #[inline]
+    #[inline(always)]
     fn repeat(&mut self, length: usize, distance: usize) {
         self.bits.put(self.code.repeat(length, distance));
     }
@@ -128,6 +128,7 @@ impl Repeats {
     }
 
     /// Looks at row `row` of a page's tiles; the rows above it were looked at in order.
+    #[inline(always)]
     pub(crate) fn find(&mut self, tiles: &[Tile], row: usize) {
         self.found.clear();
         let Repeats { columns, group, key, .. } = *self;
@@ -170,6 +171,7 @@ impl Repeats {
     }
 
     /// Encodes a filtered scanline of the row that was looked at. `line` is followed by [`PADDING`] bytes.
+    #[inline(always)]
     pub(crate) fn encode(&self, line: &[u8], sink: &mut impl Sink) {
         let end = line.len() - PADDING;
         let (mut written, mut at) = (0, 1);
@@ -212,7 +214,7 @@ impl Repeats {
 }
 
 /// A match of any length as matches of at most 258 bytes, none under 3.
-#[inline]
+#[inline(always)]
 fn matches(mut left: usize, distance: usize, sink: &mut impl Sink) {
     while left > MATCH_MAX {
         let length = MATCH_MAX.min(left - 3);
@@ -222,19 +224,20 @@ fn matches(mut left: usize, distance: usize, sink: &mut impl Sink) {
     sink.repeat(left, distance);
 }
 
-#[inline]
+#[inline(always)]
 fn word(line: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(line[at..at + WORD].try_into().expect("a word"))
 }
 
 /// Whether the word at `at` holds nothing but the byte before it.
-#[inline]
+#[inline(always)]
 fn runs_on(line: &[u8], at: usize) -> bool {
     let word = word(line, at);
     word == word.rotate_left(8) && word as u8 == line[at - 1]
 }
 
 /// How many bytes from `at` on equal the one before them; none from `end` on.
+#[inline(always)]
 fn run(line: &[u8], at: usize, end: usize) -> usize {
     let wanted = u64::from(line[at - 1]) * 0x0101_0101_0101_0101;
     let mut length = 0;
@@ -250,7 +253,7 @@ fn run(line: &[u8], at: usize, end: usize) -> usize {
 }
 
 /// Mixes some cells, best into the high bits.
-#[inline]
+#[inline(always)]
 fn hash(tiles: &[Tile]) -> u64 {
     const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
     let mut fours = tiles.chunks_exact(4);
