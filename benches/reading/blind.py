@@ -13,8 +13,8 @@ hexadecimal identifiers are asked, each named by the comment line above it. ``sc
 rates over all keys of a design and gives their 95 % intervals (Wilson's score interval).
 
 ``--pitch`` sets the glyphs of a cell on a wider grid, ``--used`` leaves a share of the rows empty, ``--size`` gives the
-page other sides, ``--gap`` parts its rows by rules: trials of layouts that a page cannot have. They are drawn by
-putting the cells of a page in new places.
+page other sides, ``--gap`` parts its rows by rules, ``--columns`` sets them in columns: trials of layouts that a page
+cannot have. They are drawn by putting the cells of a page in new places.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class Design:
     """How the pages are drawn.
 
     The cell, its ink, the grid it stands on, the share of rows in use, the lines asked, the size of the page if it is
-    not the model's, and after how many rows how many pixels are left for a faint rule.
+    not the model's, after how many rows how many pixels are left for a faint rule, and the columns of text with
+    the pixels between them.
     """
 
     cell: tuple[int, int]
@@ -56,6 +57,7 @@ class Design:
     lines: int = LINES
     size: tuple[int, int] | None = None
     gap: tuple[int, int] | None = None
+    columns: tuple[int, int] = (1, 0)
 
     def __str__(self) -> str:
         name = f"{self.cell[0]}x{self.cell[1]} {self.ink}"
@@ -65,6 +67,8 @@ class Design:
             name += f", page {self.size[0]}x{self.size[1]}"
         if self.gap:
             name += f", a rule in {self.gap[1]} px after {self.gap[0]} rows"
+        if self.columns[0] > 1:
+            name += f", {self.columns[0]} columns {self.columns[1]} px apart"
         return name if self.used == 1 else f"{name}, {self.used:.0%} of the rows"
 
 
@@ -77,11 +81,12 @@ def _page(design: Design, seed: int, number: int, model: str) -> tuple[Any, list
         form = page(find(model, vision=True), design.pitch)
         size = form.width, form.height
     every, gap = design.gap or (1, 0)
-    cols = size[0] // wide
+    count, gutter = design.columns
+    cols = (size[0] - (count - 1) * gutter) // count // wide
     tops: list[int] = []
     while (top := len(tops) * high + len(tops) // every * gap) + high <= round(size[1] * design.used):
         tops.append(top)
-    rows = len(tops)
+    rows = len(tops) * count
     made = document(dice, cols * rows, number, decisions=False)
     (width, height) = design.cell
     [first, *_] = draw(
@@ -102,9 +107,14 @@ def _page(design: Design, seed: int, number: int, model: str) -> tuple[Any, list
     for row, top in enumerate(tops):
         if gap and row and row % every == 0:
             pen.line((0, top - gap // 2 - 1, size[0], top - gap // 2 - 1), fill=RULE)
+    step = cols * wide + gutter
+    for column in range(1, count):
+        pen.line((column * step - gutter // 2, 0, column * step - gutter // 2, size[1]), fill=RULE)
+    for row in range(rows):
+        left, top = row // len(tops) * step, tops[row % len(tops)]
         for col in range(cols):
             cell = drawn.crop((col * width, row * height, (col + 1) * width, (row + 1) * height))
-            spread.paste(cell, (col * wide + (wide - width) // 2, top + (high - height) // 2))
+            spread.paste(cell, (left + col * wide + (wide - width) // 2, top + (high - height) // 2))
     return spread, asked
 
 
@@ -212,6 +222,7 @@ def main() -> int:
     making.add_argument("--used", type=float, default=1.0, help="share of the rows in use")
     making.add_argument("--lines", type=int, default=LINES, help="ordinary lines asked of a page, an even number")
     making.add_argument("--size", type=_size, help="width and height of a page in px (the model's)")
+    making.add_argument("--columns", type=_size, default=(1, 0), help="NxPX: N columns of text, PX pixels apart")
     making.add_argument("--gap", type=_size, help="NxPX: PX pixels with a faint rule after every N rows")
     making.add_argument("--ink", default="grey", choices=("grey", "mono"))
     making.add_argument("--seeds", type=int, nargs="+", default=[1])
@@ -223,7 +234,8 @@ def main() -> int:
     options = parser.parse_args()
     if options.command == "make":
         pitch = options.pitch or options.cell
-        design = Design(options.cell, options.ink, pitch, options.used, options.lines, options.size, options.gap)
+        layout = options.size, options.gap, options.columns
+        design = Design(options.cell, options.ink, pitch, options.used, options.lines, *layout)
         keys = options.keys or options.out / "keys"
         make(options.out, keys, options.name, design, options.seeds, options.pages, options.model)
     else:
