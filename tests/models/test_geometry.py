@@ -151,6 +151,24 @@ def test_pages_at_9x16(name: str, width: int, height: int, cols: int, rows: int,
     assert (got.width, got.height, got.cols, got.rows, got.tokens) == (width, height, cols, rows, tokens)
 
 
+@pytest.mark.parametrize("cell", [(6, 12), (5, 14), (7, 14), (5, 16), (5, 18), (8, 32)])
+@pytest.mark.parametrize("name", ["claude-opus-5", "claude-haiku-4-5"])
+def test_small_cells_stand_in_short_rows_at_the_same_price(name: str, cell: tuple[int, int]) -> None:
+    model = find(name)
+    got, wide = page(model, cell), page(model, (9, 16))
+    assert (got.width, got.height, got.tokens * 2) == (392, 1568 - 1568 % cell[1] // 28 * 28, wide.tokens)
+    assert (got.width, got.height) == seen(model, got.width, got.height)
+
+
+@pytest.mark.parametrize(
+    ("name", "cell"),
+    [("claude-opus-5", (9, 12)), ("claude-opus-5", (5, 10)), ("gpt-5.6-sol", (6, 12)), ("gemini-3.6-flash", (6, 12))],
+)
+def test_other_cells_and_other_regimes_keep_their_page(name: str, cell: tuple[int, int]) -> None:
+    got, usual = page(find(name), cell), page(find(name), (9, 16))
+    assert (got.width, got.height) == (usual.width, usual.height)
+
+
 def test_a_three_row_page_is_its_legend_and_three_rows_rounded_up() -> None:
     for name, grid in (("claude-opus-5", 28), ("gpt-5.6-sol", 32), ("grok-4.5", 32)):
         model = find(name)

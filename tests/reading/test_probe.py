@@ -193,8 +193,8 @@ def test_pages_and_questions_follow_from_the_seed() -> None:
     assert {trial.name for trial in first}.isdisjoint(trial.name for trial in other)
     assert [trial.cell for trial in first] == [(9, 16), (9, 16), (7, 14), (7, 14)]
     for trial in first:
-        assert (trial.page.width, trial.page.height) == (1568, 784)
-        assert len(read_back(trial.page)) > 6_000
+        assert (trial.page.width, trial.page.height) == ((1568, 784) if trial.cell == (9, 16) else (392, 1568))
+        assert len(read_back(trial.page)) > 5_000
         assert all(q.truth in trial.page.text for q in trial.questions if q.kind in ("line", "identifier"))
 
 

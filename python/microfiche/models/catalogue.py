@@ -48,7 +48,8 @@ class Regime:
 
     ``rule`` names the function of :mod:`.billing` that does it with ``params``. ``page`` is the
     largest page (width, height in px) with reading evidence or, where there is none, the frame
-    that pages stay in. Page sides are multiples of ``grid`` px. Under a ``flat`` regime a lower page
+    that pages stay in; ``narrow`` is the page for the small cells that were read better in short
+    rows than in long ones. Page sides are multiples of ``grid`` px. Under a ``flat`` regime a lower page
     costs the same or is scaled, so pages have their full height. ``reach`` is the longest side in
     px that is worth a try beyond the evidence.
     """
@@ -62,6 +63,7 @@ class Regime:
     reach: int
     source: str = field(repr=False)
     status: str = field(repr=False)
+    narrow: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +180,7 @@ def _data() -> _Data:
     from pathlib import Path  # needed once, and slow to import
 
     raw = json.loads(Path(__file__).with_name("catalogue.json").read_text("utf-8"))
-    regimes = {name: Regime(name, **{**row, "page": tuple(row["page"])}) for name, row in raw["regimes"].items()}
+    regimes = {name: _regime(name, row) for name, row in raw["regimes"].items()}
     cell = Cell(**{**raw["default_cell"], "grade": "default"})
     rows = []
     for row in raw["models"]:
@@ -187,6 +189,11 @@ def _data() -> _Data:
             name = name._replace(version=tuple(row["version"]))
         rows.append((_model(raw, regimes, cell, name, row), name))
     return _Data(raw, regimes, cell, tuple(rows))
+
+
+def _regime(name: str, row: dict[str, Any]) -> Regime:
+    sizes: dict[str, Any] = {key: tuple(row[key]) for key in ("page", "narrow") if key in row}
+    return Regime(name, **{**row, **sizes})
 
 
 def _provider(raw: dict[str, Any], line: str) -> str:

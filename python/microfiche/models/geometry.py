@@ -27,6 +27,11 @@ LEAST_CELLS = 96
 PAYS_BELOW = 0.85
 
 
+# Cells that are read better in short rows than in long ones (benches/NOTES.md, blind readings): narrower than the
+# default one, which is read without error either way, and not so low that they are for the gist only.
+NARROW_BELOW, NARROW_FROM = 9, 12
+
+
 @dataclass(frozen=True, slots=True)
 class Geometry:
     """A page: ``width`` × ``height`` px, ``cols`` × ``rows`` cells of ``cell`` px, the legend's row included.
@@ -54,16 +59,16 @@ class Geometry:
 def page(model: Model, cell: Cell | tuple[int, int], images: int = 0, evidence_only: bool = True) -> Geometry:
     """The page that ``model`` reads at ``cell``, in a request that holds ``images`` images in all.
 
-    The largest page of the regime that has reading evidence (1568×784 px on Claude's patches,
-    1584×1584 on Gemini's, 1568×1568 on 32-px patches), within the regime's frame where there is
-    none; ``evidence_only=False`` gives the densest page that the provider takes untouched instead,
-    and of such the largest. Neither is ever scaled or refused. For an unknown model it is 672×672 px,
-    which no regime of the catalogue scales down. Raises ``PageTooSmall`` if too few cells fit.
+    The largest page of the regime that has reading evidence (1568×784 px on Claude's patches, 392×1568 there for
+    cells under 9 px wide and from 12 px high, 1584×1584 on Gemini's, 1568×1568 on 32-px patches), within the
+    regime's frame where there is none; ``evidence_only=False`` gives the densest page that the provider takes
+    untouched instead, and of such the largest. Neither is ever scaled or refused. For an unknown model it is
+    672×672 px, which no regime of the catalogue scales down. Raises ``PageTooSmall`` if too few cells fit.
     """
     size = _size(cell)
     limit = side_limit(model, images)
     regime = model.regime
-    frame = regime.page if evidence_only else (regime.reach, regime.reach)
+    frame = _frame(regime, size) if evidence_only else (regime.reach, regime.reach)
     if limit is not None:
         frame = min(frame[0], limit), min(frame[1], limit)
     found = _largest(regime, size, frame) if evidence_only else _densest(regime, size, frame)
@@ -112,6 +117,11 @@ def never_pays(model: Model, cell: Cell | tuple[int, int], images: int = 0) -> s
 
 def _size(cell: Cell | tuple[int, int]) -> tuple[int, int]:
     return cell if isinstance(cell, tuple) else (cell.width, cell.height)
+
+
+def _frame(regime: Regime, cell: tuple[int, int]) -> tuple[int, int]:
+    short = cell[0] < NARROW_BELOW and cell[1] >= NARROW_FROM
+    return regime.narrow if regime.narrow and short else regime.page
 
 
 def _up(length: int, step: int) -> int:
